@@ -61,7 +61,8 @@ fn the_kit_for_pytest_passes_its_tests() {
     let kit = client("python-emulators");
     let mut pytest = with_program(Command::new(python.join("bin/python")));
     pytest.env("PYTHONPATH", kit.join("src")).env("PYTHONDONTWRITEBYTECODE", "1");
-    pytest.args(["-m", "pytest", "-q", "-p", "pytest_stentor._fixtures", "-p", "no:cacheprovider", "tests"]);
+    let options = ["-p", "pytest_stentor._fixtures", "-p", "no:cacheprovider", "--numprocesses", "2"];
+    pytest.args(["-m", "pytest", "-q"]).args(options).arg("tests");
     ran(pytest.current_dir(kit));
 }
 
@@ -85,6 +86,31 @@ fn the_kit_for_node_passes_its_tests() {
     node(&["--test", "emulator.test.mjs", "first.test.mjs", "sdks.test.mjs"]);
     let types = ["node_modules/typescript/bin/tsc", "--strict", "--noEmit", "--module", "nodenext"];
     node(&[&types[..], &["--moduleResolution", "nodenext", "types.ts"]].concat());
+}
+
+#[test]
+fn the_first_test_of_the_kit_for_node_passes_in_vitest_and_jest_in_files_beside_each_other() {
+    let Some(project) = node_project() else { return };
+    let Some(runners) = home("node-runners", "package-lock.json") else { return };
+    let modules = project.path().join("node_modules");
+    for name in ["vitest", "jest", "@jest"] {
+        symlink(runners.join("node_modules").join(name), modules.join(name)).unwrap();
+    }
+    let text = read("clients/node-emulators/tests/first.test.mjs");
+    let text = text.replace("before, test", "beforeAll, test").replace("{ after,", "{ afterAll,");
+    let text = text.replace("before(async", "beforeAll(async").replace("after(async", "afterAll(async");
+    let run = |runner: &str, import: &str, arguments: &[&str]| {
+        let folder = project.path().join(runner);
+        std::fs::create_dir(&folder).unwrap();
+        for file in ["one.test.mjs", "other.test.mjs"] {
+            std::fs::write(folder.join(file), text.replace("node:test", import)).unwrap();
+        }
+        ran(with_program(Command::new("node")).args(arguments).current_dir(project.path()));
+    };
+    run("vitest", "vitest", &["node_modules/vitest/vitest.mjs", "run", "--dir", "vitest"]);
+    std::fs::write(project.path().join("package.json"), "{}").unwrap();
+    let jest = ["--experimental-vm-modules", "node_modules/jest/bin/jest.js", "--no-cache", "--testMatch"];
+    run("jest", "@jest/globals", &[&jest[..], &["**/jest/*.test.mjs"]].concat());
 }
 
 #[test]
