@@ -1,7 +1,8 @@
 //! The deliveries of a message: the state of each device of its audience.
 
-use stentor_core::delivery::ShownState;
-use stentor_core::id::{ChunkId, DeviceId, MessageId};
+use stentor_core::campaign::ProviderLedger;
+use stentor_core::delivery::{DeliveryState, ShownState};
+use stentor_core::id::{AppId, ChunkId, DeviceId, MessageId};
 use stentor_core::ports::store::ChunkRecords;
 
 use super::{Caller, Problem, Service, ServiceResult};
@@ -51,9 +52,16 @@ impl Serve<ListMessageDeliveries> for Service {
         let wrong = || Problem::field("after", "is not a value of `next`");
         let from = after.map(|text| DeliveryPlace::read(&text).ok_or_else(wrong)).transpose()?;
         caller.allow::<ListMessageDeliveries>()?;
-        let mut page = DeliveryPage { limit, state, deliveries: Vec::new() };
+        let total = match (from, state) {
+            (None, Some(state)) => self.total_in(caller.app(), message, state).await?,
+            _ => None,
+        };
+        let mut page = DeliveryPage { limit, state, total, deliveries: Vec::new() };
         let (mut at, mut seen) = (from.unwrap_or(DeliveryPlace::FIRST), 0);
         let next = loop {
+            if page.is_complete() {
+                break None;
+            }
             let max = CHUNKS_AT_ONCE_MAX_COUNT;
             let chunks = self.store.chunk_records(caller.app(), message, at.chunk, max).await?;
             if let Some(full) = page.add(&chunks, at) {
@@ -70,14 +78,37 @@ impl Serve<ListMessageDeliveries> for Service {
     }
 }
 
+impl Service {
+    /// Returns the number of deliveries in a state, if the campaign has sums.
+    async fn total_in(
+        &self,
+        app: AppId,
+        message: MessageId,
+        state: ShownState,
+    ) -> ServiceResult<Option<u64>> {
+        let sums = self.store.sums(app, vec![message.into()]).await?;
+        let of_provider = |provider: &ProviderLedger| match DeliveryState::from_code(state.code()) {
+            Some(state) => *{ provider.tally }.of(state),
+            None => provider.delivered,
+        };
+        Ok(sums.first().map(|(_, providers)| providers.iter().map(of_provider).sum()))
+    }
+}
+
 /// A page being filled.
 struct DeliveryPage {
     limit: usize,
     state: Option<ShownState>,
+    /// Matching deliveries from the page on, so that chunks without any are not read in vain; `None` if that is not known.
+    total: Option<u64>,
     deliveries: Vec<DeliveryView>,
 }
 
 impl DeliveryPage {
+    fn is_complete(&self) -> bool {
+        self.total.is_some_and(|total| self.deliveries.len() as u64 >= total)
+    }
+
     /// Adds matching deliveries from a position on. Returns the position of the next page if the page is full.
     fn add(&mut self, chunks: &[ChunkRecords], from: DeliveryPlace) -> Option<DeliveryPlace> {
         for chunk in chunks {
