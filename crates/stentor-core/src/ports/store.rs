@@ -16,6 +16,7 @@ mod proposals;
 mod receipts;
 mod registry;
 mod schedules;
+mod sessions;
 mod upstream;
 
 pub use apps::{AccountFilter, AppStore, KeyFilter};
@@ -43,6 +44,7 @@ pub use proposals::ProposalStore;
 pub use receipts::{PendingDelivery, Receipt, ReceiptKind, ReceiptStore};
 pub use registry::RegistryStore;
 pub use schedules::{Occurrence, ScheduleStore};
+pub use sessions::{EndedSession, SessionStore};
 pub use upstream::{Channel, ChannelChange, UpstreamAction, UpstreamChange, UpstreamFilter, UpstreamStore};
 
 /// The error of a store operation.
@@ -117,5 +119,5 @@ parts! {
 
 parts! {
     /// All operations of a store.
-    pub trait Store: GatewayStore + GroupStore + ProposalStore + RegistryStore + SharedStore + StatusStore + UserStore + WorkStore
+    pub trait Store: GatewayStore + GroupStore + ProposalStore + RegistryStore + SessionStore + SharedStore + StatusStore + UserStore + WorkStore
 }

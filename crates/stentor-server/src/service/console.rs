@@ -35,20 +35,20 @@ impl Service {
         if let Some(app) = identity.app() {
             identity.on(app)?.require_any(SCOPES)?;
         }
-        self.opened_session(identity, SessionHolder::Key(self.keyring.hash(secret)))
+        self.opened_session(identity, SessionHolder::Key(self.keyring.hash(secret))).await
     }
 
     /// Opens a session for a person whom the identity provider has named, and returns it with its token.
-    pub(crate) fn open_person_session(
+    pub(crate) async fn open_person_session(
         &self,
         who: PersonInRoles,
         settings: u64,
     ) -> ServiceResult<(ConsoleSession, String)> {
         let holder = SessionHolder::Person(PersonGrant { who: who.clone(), settings });
-        self.opened_session(Identity::Person(Arc::new(who)), holder)
+        self.opened_session(Identity::Person(Arc::new(who)), holder).await
     }
 
-    fn opened_session(
+    async fn opened_session(
         &self,
         identity: Identity,
         holder: SessionHolder,
@@ -56,12 +56,15 @@ impl Service {
         let now = self.now();
         let expires_at = now.plus(self.settings.limits.session_life);
         let grant = SessionGrant { holder, session: rand::random(), expires_at };
-        self.sessions.open((&identity).into(), (&grant).into(), now)?;
+        let oldest = self.sessions.open((&identity).into(), (&grant).into(), now)?;
+        if let Some(oldest) = oldest {
+            self.store.end_sessions(vec![oldest], now).await?;
+        }
         let token = self.keyring.session_token(&grant);
         Ok((ConsoleSession { identity, grant }, token))
     }
 
-    /// Returns the session of a token, unless it has ended, its key was deleted, or the settings of the login have changed.
+    /// Returns the session of a token, unless it has ended at any server, its key was deleted, or the settings of the login have changed.
     pub(crate) async fn session(&self, token: &str) -> ServiceResult<ConsoleSession> {
         let grant = self.keyring.session_grant(token).ok_or_else(ended)?;
         let now = self.now();
@@ -69,6 +72,11 @@ impl Service {
             return Err(ended());
         }
         let identity = self.holder(&grant.holder).await?;
+        let has_ended = self.store.is_session_ended(grant.session).await?;
+        if has_ended {
+            self.sessions.remove(&(&identity).into(), (&grant).into());
+            return Err(ended());
+        }
         match self.sessions.admit((&identity).into(), (&grant).into(), now) {
             true => Ok(ConsoleSession { identity, grant }),
             false => Err(ended()),
@@ -101,9 +109,11 @@ impl Service {
         self.keyring.login_attempt(token).filter(|attempt| attempt.expires_at > self.now())
     }
 
-    /// Ends a session.
-    pub(crate) fn end_session(&self, session: &ConsoleSession) {
-        self.sessions.end(&(&session.identity).into(), (&session.grant).into());
+    /// Ends a session, at every server of the store.
+    pub(crate) async fn end_session(&self, session: &ConsoleSession) -> ServiceResult<()> {
+        self.store.end_sessions(vec![(&session.grant).into()], self.now()).await?;
+        self.sessions.remove(&(&session.identity).into(), (&session.grant).into());
+        Ok(())
     }
 
     /// Returns the text that a page of the session sends with each change.

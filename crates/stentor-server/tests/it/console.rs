@@ -167,6 +167,11 @@ async fn a_session_ends_with_its_logout_and_with_its_key_and_survives_a_restart_
     let operator = Browser::log_in(&server, &server.root).await;
     let server = durable_server(server.stop().await).await;
     assert_eq!((stays.status(&server).await, operator.status(&server).await), (200, 200));
+    assert_eq!(
+        out.status(&server).await,
+        401,
+        "a copy of its cookie opens nothing at a server that starts later"
+    );
     delete_keys(&server, &tenant).await;
     assert_eq!(stays.status(&server).await, 401);
     let other = format!("sk_{}", "b".repeat(43));

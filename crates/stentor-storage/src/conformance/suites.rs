@@ -331,6 +331,9 @@ macro_rules! store_suite {
                     a_schedule_without_a_further_tick_is_finished
                     a_schedule_in_quarantine_fires_no_more_and_can_be_canceled
                 }
+                sessions {
+                    an_ended_session_is_known_until_it_expires
+                }
                 tokens {
                     the_holder_of_a_token_is_found_listed_or_not
                     a_dead_token_retires_its_device

@@ -2,8 +2,9 @@
 
 use super::engine::Connection;
 use crate::schema::{
-    SchemaUndo, UNDO_CLAIMS, UNDO_MIXED_VERSIONS, UNDO_NODE_REPORTS, UNDO_NODES, UNDO_PERSONS,
-    UNDO_PROPOSALS, UNDO_RECEIPTS, UNDO_RETAINED, UNDO_RETIRED, UNDO_TRACES, UNDO_WEBHOOKS, undo_of,
+    SchemaUndo, UNDO_CLAIMS, UNDO_ENDED_SESSIONS, UNDO_MIXED_VERSIONS, UNDO_NODE_REPORTS, UNDO_NODES,
+    UNDO_PERSONS, UNDO_PROPOSALS, UNDO_RECEIPTS, UNDO_RETAINED, UNDO_RETIRED, UNDO_TRACES, UNDO_WEBHOOKS,
+    undo_of,
 };
 use crate::sql::{Done, conflict, damaged, exists, one};
 
@@ -45,6 +46,7 @@ const STEPS: &[Migration] = &[
     step(5, include_str!("migrations/0010_store_audit_persons.sql")),
     step(5, include_str!("migrations/0011_store_proposals.sql")),
     step(5, include_str!("migrations/0012_store_retired.sql")),
+    step(5, include_str!("migrations/0013_store_ended_sessions.sql")),
 ];
 
 /// The first version with the column `usable_by`.
@@ -63,6 +65,7 @@ const UNDO: &[(usize, SchemaUndo)] = &[
     (10, UNDO_PERSONS),
     (11, UNDO_PROPOSALS),
     (12, UNDO_RETIRED),
+    (13, UNDO_ENDED_SESSIONS),
 ];
 
 /// Returns the newest version.

@@ -4,8 +4,8 @@ use rusqlite::Connection;
 use stentor_core::ports::store::StoreError;
 
 use crate::schema::{
-    SchemaUndo, UNDO_PERSONS, UNDO_PROPOSALS, UNDO_RECEIPTS, UNDO_RETAINED, UNDO_RETIRED, UNDO_SHARED_NAMES,
-    UNDO_TRACES, UNDO_WEBHOOKS, undo_of,
+    SchemaUndo, UNDO_ENDED_SESSIONS, UNDO_PERSONS, UNDO_PROPOSALS, UNDO_RECEIPTS, UNDO_RETAINED,
+    UNDO_RETIRED, UNDO_SHARED_NAMES, UNDO_TRACES, UNDO_WEBHOOKS, undo_of,
 };
 use crate::sql::{Done, damaged};
 
@@ -59,6 +59,7 @@ pub(crate) const STORE: &[Migration] = &[
     Migration::sql(include_str!("migrations/0022_store_audit_persons.sql")),
     Migration::sql(include_str!("migrations/0023_store_proposals.sql")),
     Migration::sql(include_str!("migrations/0024_store_retired.sql")),
+    Migration::sql(include_str!("migrations/0025_store_ended_sessions.sql")),
 ];
 
 /// The undoing of steps of the store's file, by the version that each leads to. Other steps cannot be undone.
@@ -71,6 +72,7 @@ const UNDO: &[(usize, SchemaUndo)] = &[
     (22, UNDO_PERSONS),
     (23, UNDO_PROPOSALS),
     (24, UNDO_RETIRED),
+    (25, UNDO_ENDED_SESSIONS),
 ];
 
 /// The steps of the queue's file.

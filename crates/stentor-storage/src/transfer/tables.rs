@@ -178,6 +178,7 @@ pub(crate) const TABLES: &[TransferTable] = &[
             "message",
         ],
     ),
+    table("ended_sessions", 1, &["number", "expires_at"]),
     table("occurrences", 2, &["schedule", "instant", "message"]),
     table(
         "upstream",

@@ -42,7 +42,7 @@ pub(super) const CORE_STORE_PORT: Floors = Floors {
     folder: "crates/stentor-core/src/ports/store/",
     module: &["ports", "store"],
     floors: &[
-        &["apps", "health", "leases", "precondition", "receipts", "registry"],
+        &["apps", "health", "leases", "precondition", "receipts", "registry", "sessions"],
         &["messages", "pipeline"],
         &["audit", "devices", "nodes", "proposals", "schedules", "upstream"],
     ],

@@ -83,6 +83,7 @@ pub(super) const SQL_STORE: Floors = Floors {
             "producers",
             "registry",
             "replies",
+            "sessions",
             "stretch",
             "topics",
             "webhooks",

@@ -73,10 +73,10 @@ async fn finish(State(api): State<Api>, request: Request) -> Result<Response, Re
         Ok(()) => named(&api, provider, &parts).await,
         Err(refusal) => Err(refusal),
     };
-    let opened = named.and_then(|who| {
-        let too_many = |_| LoginRefusal::new(RefusalCode::TooManyLogins, "of one person");
-        api.service().open_person_session(who, provider.settings()).map_err(too_many)
-    });
+    let opened = match named {
+        Ok(who) => opened(api.service().open_person_session(who, provider.settings()).await)?,
+        Err(refusal) => Err(refusal),
+    };
     let (session, token) = match opened {
         Ok(opened) => opened,
         Err(refusal) => return Ok(([(header::SET_COOKIE, over)], refused(refusal)).into_response()),
@@ -90,6 +90,16 @@ async fn finish(State(api): State<Api>, request: Request) -> Result<Response, Re
         with_cookies([cookie, over]),
     )
         .into_response())
+}
+
+/// Turns too many logins of a person into a refusal of the login, which has a page.
+fn opened<T>(session: ServiceResult<T>) -> ServiceResult<Result<T, LoginRefusal>> {
+    match session {
+        Err(problem) if problem.code == ErrorCode::RateLimited => {
+            Ok(Err(LoginRefusal::new(RefusalCode::TooManyLogins, "of one person")))
+        }
+        other => other.map(Ok),
+    }
 }
 
 fn provider(api: &Api) -> ServiceResult<&IdentityProvider> {

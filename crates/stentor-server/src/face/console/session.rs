@@ -104,7 +104,7 @@ async fn end(State(api): State<Api>, request: Request) -> Result<Response, Refus
     let (parts, _) = request.into_parts();
     let session = session_of(&parts, &api).await?.ok_or_else(no_session)?;
     own(&parts, &session)?;
-    api.service().end_session(&session);
+    api.service().end_session(&session).await?;
     let cookie = [(header::SET_COOKIE, SESSION_COOKIE.set(&parts.headers, &api, "", Duration::ZERO)?)];
     let provider = api.identity_provider().filter(|_| matches!(session.identity, Identity::Person(_)));
     let logout_url = match provider {

@@ -1,9 +1,10 @@
-//! The sessions of each owner that this server knows to be open, and those that ended before their time.
+//! The sessions of each owner that this server knows to be open.
 
 use std::collections::HashMap;
 
 use parking_lot::Mutex;
 use stentor_core::id::AppId;
+use stentor_core::ports::store::EndedSession;
 use stentor_core::time::Timestamp;
 
 use super::super::{ErrorCode, Identity, Problem, ServiceResult};
@@ -26,24 +27,11 @@ pub(super) enum SessionOwner {
     Person(String),
 }
 
-/// Number and expiry of a session.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct NumberedSession {
-    number: u64,
-    expires_at: Timestamp,
-}
-
 #[derive(Debug)]
 pub(in crate::service) struct SessionTable {
-    by_owner: Mutex<HashMap<SessionOwner, OwnerSessions>>,
+    /// Sessions of each owner, oldest first, as they would end.
+    by_owner: Mutex<HashMap<SessionOwner, Vec<EndedSession>>>,
     opened: ArrivalLimiter<SessionOwner>,
-}
-
-/// Sessions of one owner, oldest first.
-#[derive(Debug, Default)]
-struct OwnerSessions {
-    open: Vec<NumberedSession>,
-    ended: Vec<NumberedSession>,
 }
 
 impl From<&Identity> for SessionOwner {
@@ -56,7 +44,7 @@ impl From<&Identity> for SessionOwner {
     }
 }
 
-impl From<&SessionGrant> for NumberedSession {
+impl From<&SessionGrant> for EndedSession {
     fn from(grant: &SessionGrant) -> Self {
         Self { number: grant.session, expires_at: grant.expires_at }
     }
@@ -69,62 +57,52 @@ impl Default for SessionTable {
 }
 
 impl SessionTable {
-    /// Opens a session.
+    /// Opens a session. Returns the oldest one if it ends in its place.
     pub(super) fn open(
         &self,
         owner: SessionOwner,
-        session: NumberedSession,
+        session: EndedSession,
         now: Timestamp,
-    ) -> ServiceResult<()> {
+    ) -> ServiceResult<Option<EndedSession>> {
         self.opened.take(owner.clone()).map_err(|wait| {
             let problem = Problem::new(ErrorCode::RateLimited, "too many sessions are opened at once");
             Problem { retry_after_seconds: Some((wait.as_secs_f64().ceil() as u32).max(1)), ..problem }
         })?;
         let mut by_owner = self.by_owner.lock();
-        by_owner.retain(|_, sessions| sessions.forget_expired(now));
+        by_owner.retain(|_, sessions| forget_expired(sessions, now));
         let sessions = by_owner.entry(owner).or_default();
-        if sessions.open.len() >= OPEN_MAX_COUNT {
-            let oldest = sessions.open.remove(0);
-            sessions.ended.push(oldest);
-        }
-        sessions.open.push(session);
-        Ok(())
+        let oldest = (sessions.len() >= OPEN_MAX_COUNT).then(|| sessions.remove(0));
+        sessions.push(session);
+        Ok(oldest)
     }
 
     /// Returns true if the session is open. A session of another server, or from before a restart, is counted from its first request on.
-    pub(super) fn admit(&self, owner: SessionOwner, session: NumberedSession, now: Timestamp) -> bool {
+    pub(super) fn admit(&self, owner: SessionOwner, session: EndedSession, now: Timestamp) -> bool {
         let mut by_owner = self.by_owner.lock();
         let sessions = by_owner.entry(owner).or_default();
-        if sessions.open.contains(&session) {
+        if sessions.contains(&session) {
             return true;
         }
-        sessions.forget_expired(now);
-        if sessions.ended.contains(&session) || sessions.open.len() >= OPEN_MAX_COUNT {
+        forget_expired(sessions, now);
+        if sessions.len() >= OPEN_MAX_COUNT {
             return false;
         }
-        sessions.open.push(session);
+        sessions.push(session);
         true
     }
 
-    /// Ends a session.
-    pub(super) fn end(&self, owner: &SessionOwner, session: NumberedSession) {
-        let mut by_owner = self.by_owner.lock();
-        let sessions = by_owner.entry(owner.clone()).or_default();
-        sessions.open.retain(|open| *open != session);
-        if !sessions.ended.contains(&session) {
-            sessions.ended.push(session);
+    /// Removes a session that has ended.
+    pub(super) fn remove(&self, owner: &SessionOwner, session: EndedSession) {
+        if let Some(sessions) = self.by_owner.lock().get_mut(owner) {
+            sessions.retain(|open| *open != session);
         }
     }
 }
 
-impl OwnerSessions {
-    /// Forgets expired sessions. Returns true if any is left.
-    fn forget_expired(&mut self, now: Timestamp) -> bool {
-        for sessions in [&mut self.open, &mut self.ended] {
-            sessions.retain(|session| session.expires_at > now);
-        }
-        !(self.open.is_empty() && self.ended.is_empty())
-    }
+/// Forgets expired sessions. Returns true if any is left.
+fn forget_expired(sessions: &mut Vec<EndedSession>, now: Timestamp) -> bool {
+    sessions.retain(|session| session.expires_at > now);
+    !sessions.is_empty()
 }
 
 #[cfg(test)]
@@ -135,8 +113,8 @@ mod tests {
     const NOW: Timestamp = Timestamp::from_millis(1_000);
     const LATER: Timestamp = Timestamp::from_millis(2_000);
 
-    fn session(number: usize) -> NumberedSession {
-        NumberedSession { number: number as u64, expires_at: LATER }
+    fn session(number: usize) -> EndedSession {
+        EndedSession { number: number as u64, expires_at: LATER }
     }
 
     #[test]
@@ -146,26 +124,28 @@ mod tests {
             // Those of another server, which this one has not opened.
             match number {
                 0 => assert!(table.admit(Operator, session(number), NOW)),
-                _ => table.open(Operator, session(number), NOW).expect("opened"),
+                OPEN_MAX_COUNT => {
+                    assert_eq!(table.open(Operator, session(number), NOW), Ok(Some(session(0))))
+                }
+                _ => assert_eq!(table.open(Operator, session(number), NOW), Ok(None)),
             }
         }
         table.open(other.clone(), session(0), NOW).expect("opened");
         assert!(table.admit(other, session(0), NOW));
-        assert!(!table.admit(Operator, session(0), NOW), "it was the oldest");
         assert!((1..=OPEN_MAX_COUNT).all(|number| table.admit(Operator, session(number), NOW)));
         assert!(!table.admit(Operator, session(OPEN_MAX_COUNT + 1), NOW), "there are enough");
         assert!(table.open(Operator, session(0), NOW).is_err(), "so many at once");
     }
 
     #[test]
-    fn an_ended_session_stays_so_until_it_expires_and_is_then_forgotten() {
+    fn a_session_that_was_removed_or_has_expired_makes_room() {
         let table = SessionTable::default();
         let person = SessionOwner::Person("248289".to_owned());
         table.open(person.clone(), session(1), NOW).expect("opened");
-        table.end(&person, session(1));
-        table.end(&person, session(1));
-        assert!(!table.admit(person, session(1), NOW));
-        table.open(SessionOwner::App(AppId::from_raw(1)), session(2), LATER).expect("opened");
+        table.open(person.clone(), session(2), NOW).expect("opened");
+        table.remove(&person, session(1));
+        assert_eq!(table.by_owner.lock()[&person], [session(2)]);
+        table.open(SessionOwner::App(AppId::from_raw(1)), session(3), LATER).expect("opened");
         assert_eq!(table.by_owner.lock().len(), 1, "the expired ones are forgotten");
     }
 }

@@ -24,6 +24,7 @@ pub mod registry;
 pub mod renewals;
 pub mod restart;
 pub mod schedules;
+pub mod sessions;
 pub mod tokens;
 pub mod topics;
 pub mod upstream;

@@ -35,6 +35,7 @@ pub(crate) mod replies;
 pub(crate) mod retained;
 pub(crate) mod schedules;
 pub(crate) mod sequences;
+pub(crate) mod sessions;
 pub(crate) mod start;
 pub(crate) mod stretch;
 pub(crate) mod tags;

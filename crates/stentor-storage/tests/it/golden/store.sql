@@ -130,6 +130,11 @@ CREATE TABLE devices (
 ) STRICT;
 CREATE INDEX devices_retired ON devices (key) WHERE retired_at IS NOT NULL;
 CREATE INDEX devices_unlisted ON devices (key) WHERE NOT listed;
+CREATE TABLE ended_sessions (
+    number INTEGER PRIMARY KEY,
+    expires_at INTEGER NOT NULL
+) STRICT;
+CREATE INDEX ended_sessions_by_expiry ON ended_sessions (expires_at);
 CREATE TABLE fleets (
     no INTEGER PRIMARY KEY,
     app INTEGER NOT NULL,

@@ -1,0 +1,28 @@
+//! Sessions of the web console that ended before their time.
+
+use async_trait::async_trait;
+use stentor_core::ports::store::{EndedSession, SessionStore, StoreError};
+use stentor_core::time::Timestamp;
+
+use crate::sql::{SqlEngine, SqlStore, exists, int, run};
+
+#[async_trait]
+impl<E: SqlEngine> SessionStore for SqlStore<E> {
+    async fn end_sessions(&self, ended: Vec<EndedSession>, now: Timestamp) -> Result<(), StoreError> {
+        self.write(move |connection| {
+            run(connection, "DELETE FROM ended_sessions WHERE expires_at <= ?1", [now.as_millis()])?;
+            let sql =
+                "INSERT INTO ended_sessions (number, expires_at) VALUES (?1, ?2) ON CONFLICT DO NOTHING";
+            for session in &ended {
+                run(connection, sql, [int(session.number), session.expires_at.as_millis()])?;
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    async fn is_session_ended(&self, number: u64) -> Result<bool, StoreError> {
+        let sql = "SELECT 1 FROM ended_sessions WHERE number = ?1";
+        self.read(move |connection| exists(connection, sql, [int(number)])).await
+    }
+}
