@@ -122,12 +122,9 @@ pub(crate) const UNDO_PROPOSALS: SchemaUndo = SchemaUndo {
 pub(crate) const UNDO_RETIRED: SchemaUndo =
     SchemaUndo { finds_loss: "SELECT 1 WHERE 1 = 0", loss: "nothing", sql: "DROP INDEX devices_retired" };
 
-/// Undoes the step that stores ended sessions.
-pub(crate) const UNDO_ENDED_SESSIONS: SchemaUndo = SchemaUndo {
-    finds_loss: "SELECT 1 FROM ended_sessions",
-    loss: "which sessions of the console have ended: wait until they expire, or replace their keys",
-    sql: "DROP TABLE ended_sessions",
-};
+/// Undoes the step that stores ended sessions. To the version before, only the server that ended a session knew of its end.
+pub(crate) const UNDO_ENDED_SESSIONS: SchemaUndo =
+    SchemaUndo { finds_loss: "SELECT 1 WHERE 1 = 0", loss: "nothing", sql: "DROP TABLE ended_sessions" };
 
 /// Returns the undoing of the step to a version, if the step can be undone. Fails with Conflict if it cannot, or if data would be lost.
 pub(crate) fn undo_of<E: From<StoreError>>(
