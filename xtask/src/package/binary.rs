@@ -52,6 +52,9 @@ impl Compiler {
         let places = places(&release.workspace.root, target)?;
         let rust = places.iter().map(|(from, to)| format!("--remap-path-prefix={from}={to}"));
         let c = places.iter().map(|(from, to)| format!("-ffile-prefix-map={from}={to}"));
+        // mimalloc writes the time of its build into the binary.
+        let c = c.chain(["-Wno-builtin-macro-redefined".to_owned()]);
+        let c = c.chain(["DATE", "TIME"].map(|name| format!("-D__{name}__=\"{}\"", release.epoch)));
         let path = std::env::join_paths([&self.tools].into_iter().cloned().chain(path_folders()))?;
         let mut cargo = Tool::new("cargo-zigbuild", "python3-venv");
         cargo.args(["zigbuild", "--locked", "--profile", "dist", "--target", arch.target()]);
