@@ -5,6 +5,7 @@ mod gateway;
 mod half;
 mod interruption;
 mod leftovers;
+mod rest;
 
 use super::environment::{environment, load};
 use super::interruption::Interruption;
@@ -239,6 +240,9 @@ impl ForkAttempt<'_> {
             let all = patience.saturating_mul(2);
             let paced = self.go(&mut client.host, closed, warm, &digests.warmup, all, &out).await?;
             median = samples::median_rtt(&paced).max(0).cast_unsigned();
+        }
+        if self.is_paced() {
+            rest::until_halves_rest(testbed, server, client).await;
         }
         testbed.hold(self.cell)?;
         if self.is_paced() {
