@@ -132,8 +132,8 @@ fn a_link_delays_a_url_counts_its_bytes_by_purpose_and_gives_each_fork_a_seed() 
     assert_eq!((code, &report["rig"]), (0, &json!("netns")), "{report}");
     let candidate = &report["candidates"][0];
     assert!(
-        candidate["seconds"]["mean"].as_f64().unwrap() > 0.29,
-        "3G takes 300 ms for a round trip: {report}"
+        candidate["seconds"]["mean"].as_f64().unwrap() > 0.25,
+        "3G takes 300 ms for a round trip, with jitter: {report}"
     );
     // Four exchanges on one connection, each with a body of 100 bytes.
     assert_eq!(
