@@ -1,7 +1,7 @@
 //! `cargo xtask package`: the files of a release in target/package: static binaries, and from each a deb, images and a bill of materials,
 //! and the packages of the clients. The tools of this machine judge each file, and the report names them.
 //!
-//! Two builds of one commit are equal to the bit: every date is the commit's, and paths of this machine are replaced.
+//! Two builds of one commit are equal to the bit: every date is the commit's or a constant, and paths of this machine are replaced.
 
 mod arch;
 mod bill;

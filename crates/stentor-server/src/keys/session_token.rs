@@ -1,8 +1,8 @@
 //! Session tokens of the console: holder, session and expiry, authenticated by a MAC that only this installation can compute.
 //!
-//! They need no table, so every server of an installation knows them, also after a restart. A token names a key by the key's hash: once
-//! the key is gone, the hash finds none. A person is in the token with the roles, and with a number that changes with the settings of the
-//! login.
+//! Open sessions need no table, so every server of an installation knows them, also after a restart; the store knows those that ended
+//! before their time. A token names a key by the key's hash: once the key is gone, the hash finds none. A person is in the token with the
+//! roles, and with a number that changes with the settings of the login.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
