@@ -139,3 +139,15 @@ fn view(chunk: &ChunkRecords, device: DeviceId, record: stentor_core::delivery::
         at: chunk.at.into(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_is_complete_with_the_last_delivery_of_its_state_and_never_where_their_number_is_not_known() {
+        let page = |total| DeliveryPage { limit: 5, state: None, total, deliveries: Vec::new() };
+        assert!(page(Some(0)).is_complete());
+        assert!(!page(Some(1)).is_complete() && !page(None).is_complete());
+    }
+}
