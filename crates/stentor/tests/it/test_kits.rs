@@ -89,7 +89,7 @@ fn the_kit_for_node_passes_its_tests() {
 }
 
 #[test]
-fn the_first_test_of_the_kit_for_node_passes_in_vitest_and_jest_in_files_beside_each_other() {
+fn the_kit_for_node_passes_its_first_test_in_vitest_and_jest_in_files_beside_each_other() {
     let Some(project) = node_project() else { return };
     let Some(runners) = home("node-runners", "package-lock.json") else { return };
     let modules = project.path().join("node_modules");
