@@ -210,6 +210,10 @@ pub struct FactorLevel {
     pub memory_mib: Option<u32>,
     /// Profile of the link between a gateway and its server, instead of the study's.
     pub gateway_link: Option<String>,
+    /// Estimate for an exchange, instead of the experiment's.
+    pub exchange_ms: Option<f64>,
+    /// Warm-up exchanges, instead of the profile's.
+    pub warmup: Option<u32>,
 }
 
 #[derive(Deserialize)]

@@ -435,6 +435,9 @@ fn cell(
         amount.forks_min = amount.forks_min.min(forks);
     }
     let limited = row.iter().map(|(_, level)| *level).find(|level| level.cpu_percent.is_some());
+    amount.warmup = row.iter().find_map(|(_, level)| level.warmup).unwrap_or(amount.warmup);
+    let exchange_ms = row.iter().find_map(|(_, level)| level.exchange_ms).unwrap_or(experiment.exchange_ms);
+    let interval_ms = amount.interval_ms.unwrap_or(experiment.interval_ms);
     amount.samples = choice.samples.samples.unwrap_or(amount.samples).saturating_mul(pages(&settings));
     Cell {
         variant: variant.to_owned(),
@@ -449,13 +452,13 @@ fn cell(
         server: encrypting.unwrap_or(&pair.server).clone(),
         gateway: pair.gateway.clone(),
         amount,
-        interval_ns: (amount.interval_ms.unwrap_or(experiment.interval_ms) * 1e6) as u64,
+        interval_ns: (interval_ms * 1e6) as u64,
         in_flight: experiment.in_flight,
         cpu_percent: limited.and_then(|level| level.cpu_percent),
         cpu_of: limited.map_or(CpuOf::Both, |level| level.cpu_of),
         memory_mib: row.iter().find_map(|(_, level)| level.memory_mib),
         gateway_link: row.iter().find_map(|(_, level)| level.gateway_link.clone()),
-        fork_seconds: fork_seconds(experiment, amount, &pair.stack, limited),
+        fork_seconds: fork_seconds(exchange_ms, interval_ms, amount, &pair.stack, limited),
     }
 }
 
@@ -465,12 +468,18 @@ fn pages(settings: &BTreeMap<String, String>) -> u32 {
     number("poi").zip(number("page")).map_or(1, |(all, page)| all.div_ceil(page.max(1)).max(1))
 }
 
-fn fork_seconds(experiment: &Experiment, amount: Amount, stack: &str, limited: Option<&FactorLevel>) -> f64 {
+/// Estimates the seconds of a fork. Only its measured exchanges are held to a share of a processor.
+fn fork_seconds(
+    exchange_ms: f64,
+    interval_ms: f64,
+    amount: Amount,
+    stack: &str,
+    limited: Option<&FactorLevel>,
+) -> f64 {
     let is_ours = stack == "rust";
     let share = limited.and_then(|level| level.cpu_percent).map_or(1.0, |percent| f64::from(percent) / 100.0);
-    let exchange = experiment.exchange_ms / share * if is_ours { 1.0 } else { FOREIGN_FACTOR };
-    let interval = amount.interval_ms.unwrap_or(experiment.interval_ms);
-    let measured = interval.max(1.5 * exchange) * f64::from(amount.samples);
+    let exchange = exchange_ms * if is_ours { 1.0 } else { FOREIGN_FACTOR };
+    let measured = interval_ms.max(1.5 * exchange / share) * f64::from(amount.samples);
     let before = exchange * f64::from(amount.warmup + 1);
     (measured + before) / 1000.0 + if is_ours { FORK_SECONDS } else { FOREIGN_FORK_SECONDS }
 }

@@ -1,6 +1,6 @@
 //! Plans of users: read from a file, and checked before anything runs.
 
-use super::{Amount, Experiment, PlanError, StudyPlan};
+use super::{Amount, Experiment, FactorLevel, PlanError, StudyPlan};
 use std::collections::BTreeSet;
 
 /// Maximum size of a plan.
@@ -75,6 +75,13 @@ impl Experiment {
                 "there is no link {link:?}: stentor lab link show names those that there are"
             ));
         }
+        let mut levels = self.factors.iter().flat_map(|factor| &factor.levels);
+        if let Some(level) = levels.find(|level| !level.is_possible()) {
+            return of_this(format!(
+                "the level {:?} has at most {SAMPLES_MAX} exchanges of warmup, and an exchange_ms from 0 to 3600000",
+                level.level
+            ));
+        }
         let amounts = [("quick", self.quick), ("standard", self.standard), ("full", self.full)];
         let wrong = amounts.iter().find(|(_, amount)| !amount.is_possible());
         wrong.and_then(|(profile, _)| {
@@ -82,6 +89,13 @@ impl Experiment {
                 "{profile} has 1 to {FORKS_MAX} forks, of which forks_min are at least 1, and 1 to {SAMPLES_MAX} samples"
             ))
         })
+    }
+}
+
+impl FactorLevel {
+    fn is_possible(&self) -> bool {
+        self.warmup.is_none_or(|warmup| warmup <= SAMPLES_MAX)
+            && self.exchange_ms.is_none_or(|estimate| (0.0..=3_600_000.0).contains(&estimate))
     }
 }
 

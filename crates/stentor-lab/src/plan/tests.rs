@@ -356,6 +356,9 @@ fn the_service_of_nunes_2014_is_repeated_by_servers_that_can_and_with_messages_t
     assert_eq!(of("REST+XML"), [pair("1 sort", "unchanged")].into());
     let repeated = cells.iter().find(|cell| cell.levels["service"] == "200 sorts").expect("a service");
     assert_eq!(repeated.settings["service"], "200");
+    let sorted_once = cells.iter().find(|cell| cell.levels["service"] == "1 sort").expect("a service");
+    assert_eq!((repeated.amount.warmup, sorted_once.amount.warmup), (10, 50));
+    assert!(repeated.fork_seconds > 2.0 * sorted_once.fork_seconds);
 }
 
 #[test]
