@@ -58,7 +58,7 @@ impl Service {
         let grant = SessionGrant { holder, session: rand::random(), expires_at };
         let oldest = self.sessions.open((&identity).into(), (&grant).into(), now)?;
         if let Some(oldest) = oldest {
-            self.store.end_sessions(vec![oldest], now).await?;
+            self.store.end_session(oldest, now).await?;
         }
         let token = self.keyring.session_token(&grant);
         Ok((ConsoleSession { identity, grant }, token))
@@ -111,7 +111,7 @@ impl Service {
 
     /// Ends a session, at every server of the store.
     pub(crate) async fn end_session(&self, session: &ConsoleSession) -> ServiceResult<()> {
-        self.store.end_sessions(vec![(&session.grant).into()], self.now()).await?;
+        self.store.end_session((&session.grant).into(), self.now()).await?;
         self.sessions.remove(&(&session.identity).into(), (&session.grant).into());
         Ok(())
     }

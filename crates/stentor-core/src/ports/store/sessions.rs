@@ -17,8 +17,8 @@ pub struct EndedSession {
 /// Sessions that ended before their time.
 #[async_trait]
 pub trait SessionStore: Send + Sync {
-    /// Ends sessions for every server of the store, and forgets those that have expired by now.
-    async fn end_sessions(&self, ended: Vec<EndedSession>, now: Timestamp) -> Result<(), StoreError>;
+    /// Ends a session for every server of the store, and forgets those that have expired by now.
+    async fn end_session(&self, ended: EndedSession, now: Timestamp) -> Result<(), StoreError>;
 
     /// Returns true if a session ended before its time.
     async fn is_session_ended(&self, number: u64) -> Result<bool, StoreError>;

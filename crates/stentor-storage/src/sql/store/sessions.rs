@@ -8,14 +8,12 @@ use crate::sql::{SqlEngine, SqlStore, exists, int, run};
 
 #[async_trait]
 impl<E: SqlEngine> SessionStore for SqlStore<E> {
-    async fn end_sessions(&self, ended: Vec<EndedSession>, now: Timestamp) -> Result<(), StoreError> {
+    async fn end_session(&self, ended: EndedSession, now: Timestamp) -> Result<(), StoreError> {
         self.write(move |connection| {
             run(connection, "DELETE FROM ended_sessions WHERE expires_at <= ?1", [now.as_millis()])?;
             let sql =
                 "INSERT INTO ended_sessions (number, expires_at) VALUES (?1, ?2) ON CONFLICT DO NOTHING";
-            for session in &ended {
-                run(connection, sql, [int(session.number), session.expires_at.as_millis()])?;
-            }
+            run(connection, sql, [int(ended.number), ended.expires_at.as_millis()])?;
             Ok(())
         })
         .await
