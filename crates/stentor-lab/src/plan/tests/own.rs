@@ -41,6 +41,7 @@ fn a_plan_that_cannot_be_run_is_refused_with_what_to_change() {
         ("forks = 3, forks_min = 2", "forks = 3, forks_min = 4", "quick has 1 to 1000 forks"),
         ("samples = 50", "samples = 0", "standard has 1 to 1000 forks"),
         ("subjects = [{", "subjects = []\n#", "add some, or takes_named = true"),
+        ("level = \"64 B\",", "level = \"64 B\", warmup = 1000001,", "at most 1000000 exchanges of warmup"),
         ("op = \"echo\"", "op = \"shout\"", "unknown variant"),
         ("interval_ms = 10", "interval = 10", "unknown field"),
     ] {
