@@ -335,6 +335,9 @@ pub struct Instrument {
     /// Processor time that the hypervisor gave to others, in percent; `None` in records of older versions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub steal_percent: Option<f64>,
+    /// Pages that were touched once a second and came back late, in percent; `None` in records of older versions and of short forks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub late_pages_percent: Option<f64>,
     /// Lateness of wake-ups from sleep, in microseconds.
     pub lateness_us: Quantiles,
 }

@@ -191,6 +191,7 @@ fn a_record_that_forgets_its_times_keeps_what_was_answered_and_nothing_that_an_e
         cpu_ns: 5,
         wall_ns: 9,
         steal_percent: Some(1.0),
+        late_pages_percent: Some(2.0),
         lateness_us: Quantiles { p50: 1.0, p99: 2.0, max: 3.0 },
     };
     timed.raw = vec![Raw { path: "raw/samples".into(), ..Raw::default() }];

@@ -20,6 +20,7 @@ const DATE_LETTERS: usize = 10;
 const MODEL: &str = "processor model";
 const HYPERVISOR: &str = "hypervisor";
 const STEAL: &str = "steal time of a fork, at most";
+const LATE_PAGES: &str = "memory taken by the host in a fork, at most";
 const COMPILER: &str = "compiler";
 /// Bytes of a gibibyte.
 const GIB: f64 = 1_073_741_824.0;
@@ -252,6 +253,9 @@ pub(super) fn environment(account: &Account) -> TextTable {
     facts.insert("load average, at most", vec![short(load)]);
     let stolen = results.records.iter().filter_map(|record| record.instrument.steal_percent).reduce(f64::max);
     facts.insert(STEAL, stolen.map(|percent| format!("{} %", short(percent))).into_iter().collect());
+    let late =
+        results.records.iter().filter_map(|record| record.instrument.late_pages_percent).reduce(f64::max);
+    facts.insert(LATE_PAGES, late.map(|percent| format!("{} %", short(percent))).into_iter().collect());
     for name in [MODEL, HYPERVISOR, STEAL, COMPILER] {
         let values = facts.entry(name).or_default();
         if values.is_empty() {

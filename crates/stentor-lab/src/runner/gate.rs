@@ -29,11 +29,13 @@ pub struct ValidityLimits {
     pub clock_bound_share_max: f64,
     /// Share of frames that queues may drop.
     pub drops_share_max: f64,
+    /// Pages touched once a second that may come back late, in percent.
+    pub late_pages_percent_max: f64,
 }
 
 impl Default for ValidityLimits {
     /// Load 2 per processor, wake-ups 20 ms late or as late as an exchange takes, frames 5 ms late or a tenth of an exchange, one frame of
-    /// 1,000 dropped, clock error of a tenth of the one-way delay.
+    /// 1,000 dropped, clock error of a tenth of the one-way delay, one page of 50 back late.
     fn default() -> Self {
         Self {
             load_per_core_max: 2.0,
@@ -44,17 +46,19 @@ impl Default for ValidityLimits {
             link_share_max: 0.1,
             clock_bound_share_max: 0.1,
             drops_share_max: 0.001,
+            late_pages_percent_max: 2.0,
         }
     }
 }
 
 impl ValidityLimits {
-    /// Returns the limits of a profile. In the quick one, which decides nothing, frames may be late by a quarter of an exchange.
+    /// Returns the limits of a profile. In the quick one, which decides nothing, frames may be late by a quarter of an exchange, and any
+    /// page may be.
     #[must_use]
     pub fn of(profile: RunProfile) -> Self {
         let usual = Self::default();
         match profile {
-            RunProfile::Quick => Self { link_share_max: 0.25, ..usual },
+            RunProfile::Quick => Self { link_share_max: 0.25, late_pages_percent_max: 100.0, ..usual },
             RunProfile::Standard | RunProfile::Full => usual,
         }
     }
@@ -107,9 +111,18 @@ impl ValidityLimits {
         let most = of_exchange.map_or(self.lateness_p99_max_us, |most| {
             most.max(self.lateness_p99_usual_us).min(self.lateness_p99_max_us)
         });
-        (late > most).then(|| {
+        if late > most {
             let (late, most) = (late / US_PER_MS, most / US_PER_MS);
-            format!("the machine was busy: a sleeper was woken {late:.0} ms late, {most:.1} ms at most")
+            return Some(format!(
+                "the machine was busy: a sleeper was woken {late:.0} ms late, {most:.1} ms at most"
+            ));
+        }
+        let late = record.instrument.late_pages_percent.unwrap_or(0.0);
+        let most = self.late_pages_percent_max;
+        (late > most).then(|| {
+            format!(
+                "the host took memory away: {late:.0} % of touched pages came back late, {most:.0} % at most"
+            )
         })
     }
 

@@ -148,6 +148,20 @@ fn the_lateness_that_a_fork_may_have_depends_on_the_time_of_its_exchanges() {
 }
 
 #[test]
+fn a_fork_from_which_the_host_took_memory_does_not_count_unless_nothing_is_decided_by_it() {
+    let judged = |profile, percent| {
+        let mut record = sound();
+        record.instrument.late_pages_percent = percent;
+        ValidityLimits::of(profile).reason(&record)
+    };
+    assert_eq!(judged(RunProfile::Standard, None), None, "not measured");
+    assert_eq!(judged(RunProfile::Standard, Some(2.0)), None);
+    assert_eq!(judged(RunProfile::Quick, Some(41.0)), None);
+    let reason = judged(RunProfile::Full, Some(41.0)).expect("a reason");
+    assert_eq!(reason, "the host took memory away: 41 % of touched pages came back late, 2 % at most");
+}
+
+#[test]
 fn on_an_emulated_processor_only_a_failed_exchange_makes_a_fork_not_count() {
     let mut record = sound();
     record.env.emulated = "built for aarch64".into();

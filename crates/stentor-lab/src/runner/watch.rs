@@ -1,5 +1,6 @@
-//! Resource use of the laboratory during a fork, and the wake-up lateness of this machine.
+//! Resource use of the laboratory during a fork, and what this machine lost: wake-ups, processor time, memory.
 
+use super::pages::PageProbe;
 use super::quantiles;
 use crate::record::Instrument;
 use crate::statistics::Samples;
@@ -11,12 +12,14 @@ use std::time::{Duration, Instant};
 use stentor_machine::facts::ProcessorTicks;
 
 const NAP: Duration = Duration::from_millis(5);
+/// Each page is touched about once a second.
+const PAGES_PER_NAP: usize = 5;
 const NANOSECONDS: u64 = 1_000_000_000;
 
-/// A thread that sleeps and measures its wake-ups; dropping this ends it.
+/// A thread that sleeps, measures its wake-ups and touches pages; dropping this ends it.
 pub struct InstrumentWatch {
     is_over: Arc<AtomicBool>,
-    thread: Option<JoinHandle<Vec<f64>>>,
+    thread: Option<JoinHandle<(Vec<f64>, Option<f64>)>>,
     cpu_ns: u64,
     begun: Instant,
     ticks: Option<ProcessorTicks>,
@@ -36,14 +39,18 @@ impl InstrumentWatch {
     #[must_use]
     pub fn finish(mut self) -> (Instrument, Option<f64>) {
         self.is_over.store(true, Ordering::Relaxed);
-        let mut late = self.thread.take().and_then(|thread| thread.join().ok()).unwrap_or_default();
+        let (mut late, late_pages_percent) =
+            self.thread.take().and_then(|thread| thread.join().ok()).unwrap_or_default();
         let late_ms: Samples = late.iter().map(|us| us / 1000.0).collect();
         let lateness_us = quantiles(&mut late);
         let cpu_ns = cpu_ns().saturating_sub(self.cpu_ns);
         let wall_ns = u64::try_from(self.begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
         let stolen = |before: ProcessorTicks| Some(ProcessorTicks::now()?.stolen_percent_since(&before));
         let steal_percent = self.ticks.and_then(stolen);
-        (Instrument { cpu_ns, wall_ns, steal_percent, lateness_us }, late_ms.quantile(0.95))
+        (
+            Instrument { cpu_ns, wall_ns, steal_percent, late_pages_percent, lateness_us },
+            late_ms.quantile(0.95),
+        )
     }
 }
 
@@ -53,14 +60,15 @@ impl Drop for InstrumentWatch {
     }
 }
 
-fn nap_until(is_over: &AtomicBool) -> Vec<f64> {
-    let mut late = Vec::new();
+fn nap_until(is_over: &AtomicBool) -> (Vec<f64>, Option<f64>) {
+    let (mut late, mut pages) = (Vec::new(), PageProbe::new());
     while !is_over.load(Ordering::Relaxed) {
         let asleep = Instant::now();
         std::thread::sleep(NAP);
         late.push(1e6 * asleep.elapsed().saturating_sub(NAP).as_secs_f64());
+        pages.touch(PAGES_PER_NAP);
     }
-    late
+    (late, pages.late_percent())
 }
 
 /// Returns the processor time used by this process.

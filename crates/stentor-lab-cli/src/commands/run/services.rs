@@ -83,6 +83,10 @@ pub(super) struct RunOptions {
     /// A fork does not count when 1 of 100 wake-ups is later than this
     #[arg(long, default_value_t = ValidityLimits::default().lateness_p99_max_us / 1000.0, value_name = "MS")]
     gate_lateness_ms: f64,
+    /// A fork does not count when the host took more than this share of the memory away within a second; by default 2, and any with
+    /// --quick
+    #[arg(long, value_name = "PERCENT")]
+    gate_pages: Option<f64>,
     /// Print the cells to run and their expected duration, and run nothing
     #[arg(long)]
     dry_run: bool,
@@ -209,7 +213,9 @@ impl RunOptions {
             ("--gate-lateness-ms", self.gate_lateness_ms, usual.lateness_p99_max_us / 1000.0),
         ];
         let others = limits.into_iter().filter(|(_, chosen, usual)| chosen.total_cmp(usual).is_ne());
-        others.flat_map(|(name, chosen, _)| [name.to_owned(), chosen.to_string()])
+        let pages = self.gate_pages.map(|chosen| ("--gate-pages", chosen));
+        let all = others.map(|(name, chosen, _)| (name, chosen)).chain(pages);
+        all.flat_map(|(name, chosen)| [name.to_owned(), chosen.to_string()])
     }
 
     /// Names the link behind the gateway.
@@ -227,6 +233,7 @@ impl RunOptions {
             lateness_p99_usual_us: usual.lateness_p99_usual_us * factor,
             link_p99_max_us: usual.link_p99_max_us * factor.max(1.0),
             link_share_max: usual.link_share_max * factor.max(1.0),
+            late_pages_percent_max: self.gate_pages.unwrap_or(usual.late_pages_percent_max),
             ..usual
         }
     }

@@ -255,12 +255,14 @@ fn facts_of_the_machine_that_a_record_lacks_are_said_to_be_not_recorded() {
     for record in &mut records {
         record.env.hypervisor = "KVMKVMKVM".into();
         record.instrument.steal_percent = Some(0.25);
+        record.instrument.late_pages_percent = Some(1.5);
         record.instrument.cpu_ns = 60_000_000;
         record.instrument.wall_ns = 3_000_000_000;
     }
     let text = markdown(&account(records));
     assert!(text.contains("| hypervisor | KVMKVMKVM |"), "{text}");
     assert!(text.contains("| steal time of a fork, at most | 0.25 % |"), "{text}");
+    assert!(text.contains("| memory taken by the host in a fork, at most | 1.5 % |"), "{text}");
     // 60 ms over 60 exchanges, and of two processors for three seconds.
     assert!(text.contains("| query latency (Zend) | 90 | 1 | "), "{text}");
     assert!(text.contains(" | 1 | 0 | – |"), "{text}");

@@ -1,0 +1,80 @@
+//! The memory that a host takes from its guest. A touched page that is not there comes back late, and the guest counts the wait as
+//! processor time of the one who touched it: no steal time, no page fault and no load shows it.
+
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+const PAGE_BYTES: usize = 4096;
+/// 4 MiB, so that a share of a hundredth is ten pages.
+const PAGES: usize = 1024;
+/// A page in memory takes less than a microsecond, a page from a host some 100.
+const LATE: Duration = Duration::from_micros(50);
+
+/// Pages that are touched in turn.
+pub(super) struct PageProbe {
+    memory: Vec<u8>,
+    next: usize,
+    touched: u64,
+    late: u64,
+}
+
+impl PageProbe {
+    /// Takes the memory.
+    pub(super) fn new() -> Self {
+        // Other bytes than zero, or the guest itself would take each page only when it is touched.
+        Self { memory: vec![1; PAGES * PAGE_BYTES], next: 0, touched: 0, late: 0 }
+    }
+
+    /// Touches the next pages.
+    pub(super) fn touch(&mut self, pages: usize) {
+        for _ in 0..pages {
+            let page = black_box(&mut self.memory[self.next * PAGE_BYTES]);
+            let began = Instant::now();
+            *page = page.wrapping_add(1);
+            black_box(page);
+            self.add(began.elapsed());
+            self.next = (self.next + 1) % PAGES;
+        }
+    }
+
+    fn add(&mut self, took: Duration) {
+        self.touched += 1;
+        self.late += u64::from(took > LATE);
+    }
+
+    /// Returns the share of pages that came back late, in percent; `None` before all were touched.
+    pub(super) fn late_percent(&self) -> Option<f64> {
+        (self.touched >= PAGES as u64).then(|| 100.0 * self.late as f64 / self.touched as f64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_are_touched_in_turn_and_judged_once_all_were() {
+        let mut probe = PageProbe::new();
+        probe.touch(PAGES - 1);
+        assert_eq!(probe.late_percent(), None);
+        probe.touch(2);
+        assert!(probe.late_percent().is_some() && probe.next == 1);
+        assert!(
+            probe
+                .memory
+                .iter()
+                .step_by(PAGE_BYTES)
+                .enumerate()
+                .all(|(page, at)| *at == 2 + u8::from(page == 0))
+        );
+    }
+
+    #[test]
+    fn a_page_is_late_beyond_fifty_microseconds() {
+        let mut probe = PageProbe { touched: PAGES as u64, ..PageProbe::new() };
+        probe.add(Duration::from_micros(50));
+        assert_eq!(probe.late_percent(), Some(0.0));
+        probe.add(Duration::from_micros(51));
+        assert_eq!(probe.late_percent(), Some(100.0 / (PAGES as f64 + 2.0)));
+    }
+}
