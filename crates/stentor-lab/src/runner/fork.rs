@@ -241,14 +241,7 @@ impl ForkAttempt<'_> {
             let paced = self.go(&mut client.host, closed, warm, &digests.warmup, all, &out).await?;
             median = samples::median_rtt(&paced).max(0).cast_unsigned();
         }
-        if self.is_paced() {
-            rest::until_halves_rest(testbed, server, client).await;
-        }
-        testbed.hold(self.cell)?;
-        if self.is_paced() {
-            let paced = self.go(&mut client.host, closed, 1, &digests.first, patience, &out).await?;
-            median = samples::median_rtt(&paced).max(0).cast_unsigned();
-        }
+        median = self.held(testbed, server, client, digests).await?.unwrap_or(median);
         let before = [
             testbed.usage(SubjectRole::Client, &client.host),
             testbed.usage(SubjectRole::Server, &server.host),
@@ -303,18 +296,13 @@ impl ForkAttempt<'_> {
         Ok(sample::read_client(out)?)
     }
 
-    /// Returns true if one more exchange, at the cell's CPU limit, is needed to determine the interval of the others.
-    const fn is_paced(&self) -> bool {
-        self.cell.cpu_percent.is_some() && self.cell.amount.warmup > 0
-    }
-
     /// Counts the exchanges before the measured ones.
     fn unmeasured(&self) -> u32 {
         if Interruption::of(self.cell).is_some() {
             // Each page is requested once, by processes as fresh as a newly started app.
             return 0;
         }
-        1 + self.cell.amount.warmup + u32::from(self.is_paced())
+        1 + self.cell.amount.warmup + self.paced()
     }
 
     fn schedule(&self, median_ns: u64) -> ExchangeSchedule {

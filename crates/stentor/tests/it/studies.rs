@@ -382,8 +382,12 @@ async fn halves_start_and_warm_up_with_a_whole_processor_and_are_measured_with_t
         .unwrap()
         .cells;
     assert_eq!(cells.len(), 1);
-    let gate =
-        ValidityLimits { load_per_core_max: 1e4, lateness_p99_max_us: 1e9, ..ValidityLimits::default() };
+    let gate = ValidityLimits {
+        load_per_core_max: 1e4,
+        lateness_p99_max_us: 1e9,
+        late_pages_percent_max: 100.0,
+        ..ValidityLimits::default()
+    };
     let settings = Settings {
         study: "nunes-2014".into(),
         out: directory.path().to_owned(),
@@ -398,8 +402,8 @@ async fn halves_start_and_warm_up_with_a_whole_processor_and_are_measured_with_t
     assert!(summary.is_complete(), "{summary:?}");
     assert_eq!(testbed.words, ["start", "start", "hold", "measure"]);
     let record = &record::read_directory(directory.path()).unwrap()[0];
-    // One more than the warm-up: at the reduced share, it measures the possible density of the others.
-    assert_eq!(record.counts.warmup_discarded, u64::from(cells[0].amount.warmup) + 1);
+    // Three more than the warm-up: one after the rest, and two at the reduced share, which tell the possible density of the others.
+    assert_eq!(record.counts.warmup_discarded, u64::from(cells[0].amount.warmup) + 3);
     assert_eq!(record.latency["server_work"].n, 2);
 }
 

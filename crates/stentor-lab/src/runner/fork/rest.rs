@@ -1,10 +1,17 @@
-//! The rest between the warm-up and a share of a processor: a Java machine goes on compiling after its last exchange.
+//! The step from the warm-up to a share of a processor. A Java machine goes on compiling after its last exchange, and the host of a virtual
+//! machine takes the memory of processes that rest.
 
 use std::time::{Duration, Instant};
 
+use super::digests::Digests;
 use super::half::RunningHalf;
+use super::{AttemptFailure, ForkAttempt, samples};
 use crate::runner::testbed::Testbed;
-use crate::subject::protocol::SubjectRole;
+use crate::subject::protocol::{ExchangeSchedule, SubjectRole};
+
+/// Exchanges between the rest and the measured ones: one with a whole processor brings the memory back, two are at the share.
+const AFTER_REST: u32 = 1;
+const AT_SHARE: u32 = 2;
 
 /// Time between two readings of the processor time.
 const WINDOW: Duration = Duration::from_millis(200);
@@ -13,8 +20,48 @@ const RESTING_SHARE: f64 = 0.05;
 /// Longest wait.
 const REST_MAX: Duration = Duration::from_secs(20);
 
+impl ForkAttempt<'_> {
+    /// Holds both halves to the cell's limits, if it has any. Returns the time of an exchange at the cell's share of a processor, from
+    /// which the interval of the others follows; `None` without a share.
+    pub(super) async fn held(
+        &self,
+        testbed: &mut dyn Testbed,
+        server: &RunningHalf,
+        client: &mut RunningHalf,
+        digests: &Digests,
+    ) -> Result<Option<u64>, AttemptFailure> {
+        if self.paced() == 0 {
+            testbed.hold(self.cell)?;
+            return Ok(None);
+        }
+        until_halves_rest(testbed, server, client).await;
+        for _ in 0..AFTER_REST {
+            self.one_exchange(client, digests).await?;
+        }
+        testbed.hold(self.cell)?;
+        let mut last = None;
+        for _ in 0..AT_SHARE {
+            last = Some(self.one_exchange(client, digests).await?);
+        }
+        Ok(last)
+    }
+
+    /// Runs an exchange, and returns its time in nanoseconds.
+    async fn one_exchange(&self, client: &mut RunningHalf, digests: &Digests) -> Result<u64, AttemptFailure> {
+        let closed = ExchangeSchedule::Closed { think_ns: 0 };
+        let (patience, out) = (self.patience(), self.path(SubjectRole::Client, ""));
+        let exchange = self.go(&mut client.host, closed, 1, &digests.first, patience, &out).await?;
+        Ok(samples::median_rtt(&exchange).max(0).cast_unsigned())
+    }
+
+    /// Counts the exchanges after the rest and before the measured ones; processes without a warm-up have none.
+    pub(super) const fn paced(&self) -> u32 {
+        if self.cell.cpu_percent.is_some() && self.cell.amount.warmup > 0 { AFTER_REST + AT_SHARE } else { 0 }
+    }
+}
+
 /// Waits until both halves rest, or for [`REST_MAX`].
-pub(super) async fn until_halves_rest(testbed: &mut dyn Testbed, server: &RunningHalf, client: &RunningHalf) {
+async fn until_halves_rest(testbed: &mut dyn Testbed, server: &RunningHalf, client: &RunningHalf) {
     let halves = [(SubjectRole::Client, client), (SubjectRole::Server, server)];
     let mut used =
         || -> u64 { halves.iter().filter_map(|(role, half)| testbed.usage(*role, &half.host).cpu_ns).sum() };
