@@ -20,6 +20,7 @@ mod watch;
 pub use environment::environment;
 pub use fork::time_of_day;
 pub use journal::{ASKED, OWN_PLAN, PLAN, RAW};
+pub use pages::late_pages_percent;
 pub use watch::InstrumentWatch;
 
 use crate::looks::{LookFindings, Looks};

@@ -5,10 +5,10 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use stentor_lab::energy::measured;
-use stentor_lab::runner::environment;
 use stentor_lab::runner::gate::ValidityLimits;
 use stentor_lab::runner::rigged::Rigged;
 use stentor_lab::runner::testbed::Testbed;
+use stentor_lab::runner::{environment, late_pages_percent};
 use stentor_lab::subject::catalogue;
 use stentor_lab::subject::needs::Probes;
 use stentor_terminal::output::{Output, table};
@@ -143,6 +143,7 @@ fn machine(level: &str, idle: &str) -> Vec<MachineFinding> {
                 env.cores
             ),
         ),
+        memory(late_pages_percent().unwrap_or(0.0)),
         MachineFinding::of(
             "idle processors",
             !env.idle.is_empty(),
@@ -159,6 +160,15 @@ fn machine(level: &str, idle: &str) -> Vec<MachineFinding> {
         ),
         MachineFinding::of("optimized build", env.optimized, if env.optimized { "yes" } else { optimized }),
     ]
+}
+
+fn memory(late_percent: f64) -> MachineFinding {
+    let most = ValidityLimits::default().late_pages_percent_max;
+    let detail = format!(
+        "{late_percent:.1} % of touched pages came back late; above {most} % forks do not count (lab run --gate-pages), with a share of a \
+         processor above that share of it: another hour, another machine, or huge pages"
+    );
+    MachineFinding::of("memory taken by the host", late_percent <= most, detail)
 }
 
 fn energy() -> MachineFinding {

@@ -123,6 +123,7 @@ impl ForkAttempt<'_> {
             env: environment(testbed.level(), testbed.cgroup(), testbed.idle(), &self.settings.commit),
             ..blank(self.cell, self.fork)
         };
+        let limits = self.settings.gate.at_share(self.cell.cpu_percent);
         let watch = InstrumentWatch::begin();
         let measured = self.measure(testbed, &mut record).await;
         record.instrument = watch.finish().0;
@@ -132,7 +133,7 @@ impl ForkAttempt<'_> {
         FINISHED.clone_into(&mut record.outcome);
         match measured {
             Ok(()) if samples::ran_out(&record.counts) => OUTCOME_MEMORY.clone_into(&mut record.outcome),
-            Ok(()) => record.invalid_reason = self.settings.gate.reason(&record).unwrap_or_default(),
+            Ok(()) => record.invalid_reason = limits.reason(&record).unwrap_or_default(),
             Err(
                 AttemptFailure::Later(SubjectError::Wrong(text))
                 | AttemptFailure::Start(SubjectError::Wrong(text)),

@@ -29,13 +29,13 @@ pub struct ValidityLimits {
     pub clock_bound_share_max: f64,
     /// Share of frames that queues may drop.
     pub drops_share_max: f64,
-    /// Pages touched once a second that may come back late, in percent.
+    /// Pages touched once a second that may come back late, in percent, for halves with a whole processor.
     pub late_pages_percent_max: f64,
 }
 
 impl Default for ValidityLimits {
     /// Load 2 per processor, wake-ups 20 ms late or as late as an exchange takes, frames 5 ms late or a tenth of an exchange, one frame of
-    /// 1,000 dropped, clock error of a tenth of the one-way delay, one page of 50 back late.
+    /// 1,000 dropped, clock error of a tenth of the one-way delay, one page of 20 back late.
     fn default() -> Self {
         Self {
             load_per_core_max: 2.0,
@@ -46,7 +46,7 @@ impl Default for ValidityLimits {
             link_share_max: 0.1,
             clock_bound_share_max: 0.1,
             drops_share_max: 0.001,
-            late_pages_percent_max: 2.0,
+            late_pages_percent_max: 5.0,
         }
     }
 }
@@ -61,6 +61,13 @@ impl ValidityLimits {
             RunProfile::Quick => Self { link_share_max: 0.25, late_pages_percent_max: 100.0, ..usual },
             RunProfile::Standard | RunProfile::Full => usual,
         }
+    }
+
+    /// Returns the limits for halves with a share of a processor, in percent: a page that comes back late takes as long, and more of it.
+    #[must_use]
+    pub fn at_share(self, percent: Option<u32>) -> Self {
+        let share = f64::from(percent.unwrap_or(100)) / 100.0;
+        Self { late_pages_percent_max: self.late_pages_percent_max * share, ..self }
     }
 
     /// Returns the reason for an invalid fork; `None` for a valid one.
@@ -121,7 +128,7 @@ impl ValidityLimits {
         let most = self.late_pages_percent_max;
         (late > most).then(|| {
             format!(
-                "the host took memory away: {late:.0} % of touched pages came back late, {most:.0} % at most"
+                "the host took memory away: {late:.1} % of touched pages came back late, {most:.1} % at most"
             )
         })
     }
