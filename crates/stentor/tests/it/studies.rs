@@ -198,7 +198,8 @@ fn nunes_2014_runs_with_phases_on_both_sides() {
 
 #[test]
 fn albertengo_2020_runs_in_three_variants_with_and_without_tls() {
-    let records = whole("albertengo-2020", &["--factor", "payload=64 B"]);
+    let named = ["--factor", "payload=64 B", "--variant", "paper,code,modern"];
+    let records = whole("albertengo-2020", &named);
     let of = |name: &'static str| records.iter().filter(move |one| one.experiment == name);
     let cells: BTreeSet<(&str, &str, &str)> = of("RTT")
         .filter(|one| one.cell.contains_key("connection"))
