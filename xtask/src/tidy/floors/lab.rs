@@ -68,7 +68,8 @@ pub(super) const LAB_RUNNER: Floors = Floors {
     folder: "crates/stentor-lab/src/runner/",
     module: &["runner"],
     floors: &[
-        &["environment", "gate", "interruption", "journal", "pages", "power", "roster", "seed", "watch"],
+        &["pages"],
+        &["environment", "gate", "interruption", "journal", "power", "roster", "seed", "watch"],
         &["testbed"],
         &["samples"],
         &["fork", "rigged"],
