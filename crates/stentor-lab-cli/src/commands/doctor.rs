@@ -143,7 +143,7 @@ fn machine(level: &str, idle: &str) -> Vec<MachineFinding> {
                 env.cores
             ),
         ),
-        memory(late_pages_percent().unwrap_or(0.0)),
+        memory(late_pages_percent()),
         MachineFinding::of(
             "idle processors",
             !env.idle.is_empty(),
@@ -162,13 +162,17 @@ fn machine(level: &str, idle: &str) -> Vec<MachineFinding> {
     ]
 }
 
-fn memory(late_percent: f64) -> MachineFinding {
+fn memory(late_percent: Option<f64>) -> MachineFinding {
+    const WHAT: &str = "memory taken by the host";
+    let Some(late_percent) = late_percent else {
+        return MachineFinding::of(WHAT, false, "cannot be measured: no file in memory could be made");
+    };
     let most = ValidityLimits::default().late_pages_percent_max;
     let detail = format!(
         "{late_percent:.1} % of touched pages came back late; above {most} % forks do not count (lab run --gate-pages), with a share of a \
-         processor above that share of it: another hour, another machine, or huge pages"
+         processor above that share of it: measure in another hour, on another machine, or with huge pages"
     );
-    MachineFinding::of("memory taken by the host", late_percent <= most, detail)
+    MachineFinding::of(WHAT, late_percent <= most, detail)
 }
 
 fn energy() -> MachineFinding {

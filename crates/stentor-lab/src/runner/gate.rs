@@ -64,8 +64,12 @@ impl ValidityLimits {
     }
 
     /// Returns the limits for halves with a share of a processor, in percent: a page that comes back late takes as long, and more of it.
+    /// A limit of 100 % still lets every page pass.
     #[must_use]
     pub fn at_share(self, percent: Option<u32>) -> Self {
+        if self.late_pages_percent_max >= 100.0 {
+            return self;
+        }
         let share = f64::from(percent.unwrap_or(100)) / 100.0;
         Self { late_pages_percent_max: self.late_pages_percent_max * share, ..self }
     }

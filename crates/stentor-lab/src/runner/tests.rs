@@ -157,7 +157,7 @@ fn a_fork_from_which_the_host_took_memory_does_not_count_unless_nothing_is_decid
     assert_eq!(judged(RunProfile::Standard, None, None), None, "not measured");
     assert_eq!(judged(RunProfile::Standard, None, Some(5.0)), None);
     assert_eq!(judged(RunProfile::Standard, Some(20), Some(1.0)), None);
-    assert_eq!(judged(RunProfile::Quick, None, Some(41.0)), None);
+    assert_eq!(judged(RunProfile::Quick, Some(20), Some(41.0)), None);
     let reason = judged(RunProfile::Full, Some(20), Some(1.3)).expect("more than a fifth of 5 %");
     assert_eq!(reason, "the host took memory away: 1.3 % of touched pages came back late, 1.0 % at most");
 }

@@ -9,8 +9,7 @@ use super::{AttemptFailure, ForkAttempt, samples};
 use crate::runner::testbed::Testbed;
 use crate::subject::protocol::{ExchangeSchedule, SubjectRole};
 
-/// Exchanges between the rest and the measured ones: one with a whole processor brings the memory back, two are at the share.
-const AFTER_REST: u32 = 1;
+/// Exchanges at the share before the measured ones.
 const AT_SHARE: u32 = 2;
 
 /// Time between two readings of the processor time.
@@ -35,9 +34,8 @@ impl ForkAttempt<'_> {
             return Ok(None);
         }
         until_halves_rest(testbed, server, client).await;
-        for _ in 0..AFTER_REST {
-            self.one_exchange(client, digests).await?;
-        }
+        // Brings the memory back, with a whole processor.
+        self.one_exchange(client, digests).await?;
         testbed.hold(self.cell)?;
         let mut last = None;
         for _ in 0..AT_SHARE {
@@ -56,7 +54,7 @@ impl ForkAttempt<'_> {
 
     /// Counts the exchanges after the rest and before the measured ones; processes without a warm-up have none.
     pub(super) const fn paced(&self) -> u32 {
-        if self.cell.cpu_percent.is_some() && self.cell.amount.warmup > 0 { AFTER_REST + AT_SHARE } else { 0 }
+        if self.cell.cpu_percent.is_some() && self.cell.amount.warmup > 0 { 1 + AT_SHARE } else { 0 }
     }
 }
 
