@@ -6,6 +6,7 @@ mod queue;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
@@ -208,11 +209,17 @@ impl Pool {
         self.lock().queue.waiting() > 0
     }
 
-    /// Returns true if requests wait for a stream and no more connections may be opened.
-    pub(crate) fn is_crowded(&self) -> bool {
+    /// Returns true if requests wait for a stream, no more connections may be opened, and late requests hold more than half of the open
+    /// streams of all connections.
+    pub(crate) fn is_blocked(&self) -> bool {
         let state = self.lock();
-        let live = state.members.iter().filter(|member| !member.is_retired()).count();
-        state.queue.waiting() > 0 && live >= self.limits.max_connections
+        let (mut connections, mut open, mut late) = (0, 0, 0);
+        for member in state.members.iter().filter(|member| !member.is_retired()) {
+            connections += 1;
+            open += member.open.load(Relaxed);
+            late += member.late.load(Relaxed);
+        }
+        state.queue.waiting() > 0 && connections >= self.limits.max_connections && late > open / 2
     }
 
     pub(crate) fn is_closed(&self) -> bool {

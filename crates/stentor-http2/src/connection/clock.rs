@@ -93,9 +93,10 @@ impl Driver {
     fn expire(&mut self) {
         self.expire_after(self.pool.limits.request_timeout(), usize::MAX);
         let (late, open) = (self.mux.streams.late(), self.mux.streams.len());
-        // If every available stream is in use, and late requests hold more than half of them, no other request can be served: the oldest
-        // ones give up their streams.
-        if late > open / 2 && self.room() == 0 && self.pool.is_crowded() {
+        self.member.late.store(late, Relaxed);
+        // If every available stream is in use, and late requests hold more than half of them, here and on all connections, no other request
+        // can be served: the oldest ones give up their streams. On a connection of one stream a single late request is more than half.
+        if late > open / 2 && self.room() == 0 && self.pool.is_blocked() {
             self.expire_after(self.late_after().max(self.pool.limits.late_timeout()), late - open / 2);
         }
     }

@@ -17,6 +17,8 @@ pub(crate) struct PooledConnection {
     pub(crate) room: AtomicUsize,
     /// Number of its open streams.
     pub(crate) open: AtomicUsize,
+    /// Number of those with late requests.
+    pub(crate) late: AtomicUsize,
     /// 1 during a probe of the peer after idleness.
     pub(crate) probing: AtomicUsize,
     /// 1 once it takes no more requests.

@@ -93,6 +93,35 @@ async fn what_is_late_is_waited_for_apart_from_what_was_answered() {
 }
 
 #[tokio::test]
+async fn a_slow_answer_on_a_connection_of_one_stream_is_waited_for_while_others_are_answered() {
+    const REQUESTS: usize = 300;
+    let (listener, port) = listen().await;
+    let client = client(port, Limits { max_connections: 4, late_timeout_ms: 100, ..quick() });
+    let server = async {
+        let mut slow = Peer::accept(&listener, 1).await;
+        let (held, _) = slow.requests(1).await.remove(0);
+        let mut others = Vec::new();
+        for _ in 0..3 {
+            others.push(Peer::accept(&listener, 1).await);
+        }
+        for _ in 0..REQUESTS / others.len() {
+            for peer in &mut others {
+                let (stream, _) = peer.requests(1).await.remove(0);
+                peer.answer(stream).await;
+            }
+            // All of them together take ten times as long as a late request keeps its stream where most are late.
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        slow.answer(held).await;
+        (slow, others)
+    };
+    let (replies, _peers) =
+        within(20, async { tokio::join!(client.send(batch(REQUESTS + 1)), server) }).await;
+    assert_eq!(statuses(&replies), [200; REQUESTS + 1]);
+    assert_eq!((client.stats().timeouts, client.stats().resends), (0, 0));
+}
+
+#[tokio::test]
 async fn requests_that_are_overtaken_hold_back_no_others() {
     let (listener, port) = listen().await;
     let client =
