@@ -8,6 +8,7 @@ mod fork;
 pub mod gate;
 mod interruption;
 mod journal;
+mod keeper;
 mod pages;
 pub mod power;
 pub mod rigged;

@@ -169,8 +169,8 @@ fn memory(late_percent: Option<f64>) -> MachineFinding {
     };
     let most = ValidityLimits::default().late_pages_percent_max;
     let detail = format!(
-        "{late_percent:.1} % of touched pages came back late; above {most} % forks do not count (lab run --gate-pages), with a share of a \
-         processor above that share of it: measure in another hour, on another machine, or with huge pages"
+        "{late_percent:.1} % of touched pages came back late; above {most} % forks do not count (lab run --gate-pages): measure in another \
+         hour, on another machine, or beside memory that rests (docs/lab/studies.md)"
     );
     MachineFinding::of(WHAT, late_percent <= most, detail)
 }

@@ -9,6 +9,7 @@ mod rest;
 
 use super::environment::{environment, load};
 use super::interruption::Interruption;
+use super::keeper::MemoryKeeper;
 use super::power::{self, TimedCapture};
 use super::samples::{self, ForkSamples};
 use super::seed::ForkIdentity;
@@ -123,7 +124,6 @@ impl ForkAttempt<'_> {
             env: environment(testbed.level(), testbed.cgroup(), testbed.idle(), &self.settings.commit),
             ..blank(self.cell, self.fork)
         };
-        let limits = self.settings.gate.at_share(self.cell.cpu_percent);
         let watch = InstrumentWatch::begin();
         let measured = self.measure(testbed, &mut record).await;
         record.instrument = watch.finish().0;
@@ -133,7 +133,7 @@ impl ForkAttempt<'_> {
         FINISHED.clone_into(&mut record.outcome);
         match measured {
             Ok(()) if samples::ran_out(&record.counts) => OUTCOME_MEMORY.clone_into(&mut record.outcome),
-            Ok(()) => record.invalid_reason = limits.reason(&record).unwrap_or_default(),
+            Ok(()) => record.invalid_reason = self.settings.gate.reason(&record).unwrap_or_default(),
             Err(
                 AttemptFailure::Later(SubjectError::Wrong(text))
                 | AttemptFailure::Start(SubjectError::Wrong(text)),
@@ -242,6 +242,8 @@ impl ForkAttempt<'_> {
             let paced = self.go(&mut client.host, closed, warm, &digests.warmup, all, &out).await?;
             median = samples::median_rtt(&paced).max(0).cast_unsigned();
         }
+        let halves = [client.host.id(), server.host.id()];
+        let _keeper = self.cell.cpu_percent.map(|_| MemoryKeeper::begin(halves));
         median = self.held(testbed, server, client, digests).await?.unwrap_or(median);
         let before = [
             testbed.usage(SubjectRole::Client, &client.host),

@@ -29,7 +29,7 @@ pub struct ValidityLimits {
     pub clock_bound_share_max: f64,
     /// Share of frames that queues may drop.
     pub drops_share_max: f64,
-    /// Pages touched once a second that may come back late, in percent, for halves with a whole processor.
+    /// Pages touched once a second that may come back late, in percent.
     pub late_pages_percent_max: f64,
 }
 
@@ -61,17 +61,6 @@ impl ValidityLimits {
             RunProfile::Quick => Self { link_share_max: 0.25, late_pages_percent_max: 100.0, ..usual },
             RunProfile::Standard | RunProfile::Full => usual,
         }
-    }
-
-    /// Returns the limits for halves with a share of a processor, in percent: a page that comes back late takes as long, and more of it.
-    /// A limit of 100 % still lets every page pass.
-    #[must_use]
-    pub fn at_share(self, percent: Option<u32>) -> Self {
-        if self.late_pages_percent_max >= 100.0 {
-            return self;
-        }
-        let share = f64::from(percent.unwrap_or(100)) / 100.0;
-        Self { late_pages_percent_max: self.late_pages_percent_max * share, ..self }
     }
 
     /// Returns the reason for an invalid fork; `None` for a valid one.

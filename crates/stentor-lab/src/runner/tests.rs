@@ -149,17 +149,16 @@ fn the_lateness_that_a_fork_may_have_depends_on_the_time_of_its_exchanges() {
 
 #[test]
 fn a_fork_from_which_the_host_took_memory_does_not_count_unless_nothing_is_decided_by_it() {
-    let judged = |profile, share, late| {
+    let judged = |profile, late| {
         let mut record = sound();
         record.instrument.late_pages_percent = late;
-        ValidityLimits::of(profile).at_share(share).reason(&record)
+        ValidityLimits::of(profile).reason(&record)
     };
-    assert_eq!(judged(RunProfile::Standard, None, None), None, "not measured");
-    assert_eq!(judged(RunProfile::Standard, None, Some(5.0)), None);
-    assert_eq!(judged(RunProfile::Standard, Some(20), Some(1.0)), None);
-    assert_eq!(judged(RunProfile::Quick, Some(20), Some(41.0)), None);
-    let reason = judged(RunProfile::Full, Some(20), Some(1.3)).expect("more than a fifth of 5 %");
-    assert_eq!(reason, "the host took memory away: 1.3 % of touched pages came back late, 1.0 % at most");
+    assert_eq!(judged(RunProfile::Standard, None), None, "not measured");
+    assert_eq!(judged(RunProfile::Standard, Some(5.0)), None);
+    assert_eq!(judged(RunProfile::Quick, Some(41.0)), None);
+    let reason = judged(RunProfile::Full, Some(5.1)).expect("more than 5 %");
+    assert_eq!(reason, "the host took memory away: 5.1 % of touched pages came back late, 5.0 % at most");
 }
 
 #[test]

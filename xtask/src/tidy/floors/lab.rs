@@ -68,7 +68,7 @@ pub(super) const LAB_RUNNER: Floors = Floors {
     folder: "crates/stentor-lab/src/runner/",
     module: &["runner"],
     floors: &[
-        &["pages"],
+        &["keeper", "pages"],
         &["environment", "gate", "interruption", "journal", "power", "roster", "seed", "watch"],
         &["testbed"],
         &["samples"],

@@ -83,8 +83,8 @@ pub(super) struct RunOptions {
     /// A fork does not count when 1 of 100 wake-ups is later than this
     #[arg(long, default_value_t = ValidityLimits::default().lateness_p99_max_us / 1000.0, value_name = "MS")]
     gate_lateness_ms: f64,
-    /// A fork does not count when the host took more than this share of the memory away within a second; by default 5 (less with a share
-    /// of a processor), and 100 (any) with --quick
+    /// A fork does not count when the host took more than this share of the memory away within a second; by default 5, and 100 (any)
+    /// with --quick
     #[arg(long, value_name = "PERCENT")]
     gate_pages: Option<f64>,
     /// Print the cells to run and their expected duration, and run nothing
