@@ -97,5 +97,6 @@ impl Driver {
     pub(super) fn publish(&self, room: usize) {
         self.member.room.store(room, Relaxed);
         self.member.open.store(self.mux.streams.len(), Relaxed);
+        self.member.late.store(self.mux.streams.late(), Relaxed);
     }
 }
