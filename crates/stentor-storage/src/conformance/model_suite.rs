@@ -1,8 +1,8 @@
 //! Property tests of an engine.
 
 /// Defines a module of property tests: random scripts of the [`model`](crate::conformance::model) on the engine whose home `$make` returns.
-/// The seed is fixed; `$cases` bounds the number of scripts. With `agrees` each script also runs on a temporary SQLite store, and both must
-/// return the same.
+/// The seed is fixed; `$cases` bounds the number of scripts. With `agrees $others`, so many scripts run on it and on a temporary
+/// SQLite store, and both must return the same.
 ///
 /// The crate that uses it needs proptest and tokio.
 #[macro_export]
@@ -10,12 +10,16 @@ macro_rules! model_suite {
     ($name:ident, $make:expr, $cases:expr) => {
         $crate::model_suite! { @module $name, $make, $cases; {} }
     };
-    ($name:ident, $make:expr, $cases:expr, agrees) => {
+    ($name:ident, $make:expr, $cases:expr, agrees $others:expr) => {
         $crate::model_suite! { @module $name, $make, $cases; {
-            #[test]
-            fn whatever_happens_it_agrees_with_sqlite(script in scripts()) {
-                let reference = $crate::sqlite::SqliteStore::temporary().expect("a store");
-                wait_for($crate::conformance::model::agree(&reference, &$make(), &script));
+            proptest::proptest! {
+                #![proptest_config(config($others))]
+
+                #[test]
+                fn whatever_happens_it_agrees_with_sqlite(script in scripts()) {
+                    let reference = $crate::sqlite::SqliteStore::temporary().expect("a store");
+                    wait_for($crate::conformance::model::agree(&reference, &$make(), &script));
+                }
             }
         } }
     };
@@ -23,9 +27,9 @@ macro_rules! model_suite {
         mod $name {
             use super::*;
 
-            fn config() -> proptest::test_runner::Config {
+            fn config(cases: u32) -> proptest::test_runner::Config {
                 proptest::test_runner::Config {
-                    cases: $cases,
+                    cases,
                     failure_persistence: None,
                     rng_seed: proptest::test_runner::RngSeed::Fixed(20_170_824),
                     ..proptest::test_runner::Config::default()
@@ -43,15 +47,15 @@ macro_rules! model_suite {
             }
 
             proptest::proptest! {
-                #![proptest_config(config())]
+                #![proptest_config(config($cases))]
 
                 #[test]
                 fn whatever_happens_the_promises_hold(script in scripts()) {
                     wait_for($crate::conformance::model::run(&$make(), &script));
                 }
-
-                $($agreement)*
             }
+
+            $($agreement)*
         }
     };
 }

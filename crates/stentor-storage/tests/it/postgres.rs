@@ -60,4 +60,4 @@ store_suite!(store, Home::new);
 
 queue_suite!(queue, Home::new);
 
-model_suite!(model, Home::new, 12, agrees);
+model_suite!(model, Home::new, 6, agrees 12);
