@@ -34,7 +34,7 @@ impl AppServerHalf {
         let factors = &prepare.factors;
         let target = prepare.target.context("an app server needs a gateway")?;
         let ccs = port_at(factors, CCS_PORT, target.ip())?;
-        let setup = SubjectSetup::of(factors, prepare.seed);
+        let setup = SubjectSetup::of(factors, prepare.seed)?;
         let (app, key) = (fact(factors, APP)?, fact(factors, SEND_KEY)?);
         let server = CcsAppServer::log_in(setup.connect(ccs).await?, service.ccs_domain(), app, key).await?;
         let is = |name: &str, level: &str| factors.get(name).is_some_and(|given| given == level);

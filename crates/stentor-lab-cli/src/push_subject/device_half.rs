@@ -66,7 +66,7 @@ impl DeviceHalf {
         let api = GatewayCaller::at(port_at(factors, API_PORT, address)?, factors)?;
         let app = fact(factors, APP)?.to_owned();
         let login = register(service, &api, &app, fact(factors, JOIN_KEY)?).await?;
-        let setup = SubjectSetup::of(factors, prepare.seed);
+        let setup = SubjectSetup::of(factors, prepare.seed)?;
         let stream = setup.connect(port_at(factors, MCS_PORT, address)?).await?;
         let client = McsClient::log_in(stream, login).await?;
         let has_id_inside = factors.get("id").is_some_and(|place| place == "inside");

@@ -114,7 +114,7 @@ impl TrialFace {
         factors: BTreeMap<String, String>,
         request: &Content,
     ) -> Result<Content, SubjectError> {
-        let setup = SubjectSetup::of(&factors, SEED);
+        let setup = SubjectSetup::of(&factors, SEED)?;
         let address = self.serve(op, factors).await?;
         let exchange = async {
             let mut client = SubjectClient::connect_as(self.dialect, op, address, setup).await?;

@@ -125,7 +125,7 @@ impl DialectCheck<'_> {
         self.arm(host, EXCHANGES).await?;
         host.send(&SubjectOrder::Go { t0_ns: monotonic_ns() }).await?;
         let target = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-        let setup = SubjectSetup::of(&self.own_factors()?, SEED);
+        let setup = SubjectSetup::of(&self.own_factors()?, SEED)?;
         let mut client = SubjectClient::connect_as(self.dialect, self.op, target, setup).await?;
         for seq in 0..EXCHANGES {
             let (request, expected) = self.exchange(seq)?;
@@ -160,7 +160,7 @@ impl DialectCheck<'_> {
     /// Lets a client send requests to our server and compares its reported digest.
     async fn client(&self) -> Result<BTreeMap<String, String>, SubjectError> {
         let bind = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        let setup = SubjectSetup::of(&self.own_factors()?, SEED);
+        let setup = SubjectSetup::of(&self.own_factors()?, SEED)?;
         let server = SubjectServer::start_as(self.dialect, self.op, bind, Behaviour::Honest, setup).await?;
         let mut host = SubjectProcess::start(self.definition, self.patience)?;
         let judged = self.judge_client(&mut host, &server).await;

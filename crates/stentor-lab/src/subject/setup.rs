@@ -48,25 +48,22 @@ pub struct SubjectSetup {
 }
 
 impl SubjectSetup {
-    /// Parses factors.
-    #[must_use]
-    pub fn of(factors: &BTreeMap<String, String>, seed: u64) -> Self {
+    /// Parses factors, and refuses a number of services that is not one of 1 to 100,000.
+    pub fn of(factors: &BTreeMap<String, String>, seed: u64) -> Result<Self, SubjectError> {
         let is = |name: &str, level: &str| factors.get(name).is_some_and(|given| given == level);
         let path = |name: &str| factors.get(name).map(PathBuf::from);
-        Self {
+        let services = factors.get(SERVICE).map_or(Ok(1), |level| services(level))?;
+        Ok(Self {
             fresh: is("connection", "fresh"),
             url: is("request", "url"),
             tls: path("tls_certificate").zip(path("tls_key")).filter(|_| is("tls", "on")),
             store: path("store"),
             insert: path("insert"),
             resume: is("sync", "resume"),
-            services: factors
-                .get(SERVICE)
-                .and_then(|level| level.parse().ok())
-                .map_or(1, |times: u32| times.min(SERVICES_MAX)),
+            services,
             factors: factors.clone(),
             seed,
-        }
+        })
     }
 
     /// Opens the rows of a client.
@@ -115,6 +112,12 @@ pub(crate) async fn connect(
     let Some(connector) = connector else { return Ok(Box::new(stream)) };
     let stream = connector.connect(ServerName::try_from(TLS_NAME).map_err(tls)?, stream).await;
     Ok(Box::new(stream.map_err(SubjectError::io("agreeing on TLS"))?))
+}
+
+fn services(level: &str) -> Result<u32, SubjectError> {
+    let times = level.parse().ok().filter(|times| (1..=SERVICES_MAX).contains(times));
+    let wrong = || format!("factor {SERVICE} is {level:?}: a number from 1 to {SERVICES_MAX} was expected");
+    times.ok_or_else(|| SubjectError::Exchange(wrong()))
 }
 
 fn tls(error: impl std::error::Error) -> SubjectError {

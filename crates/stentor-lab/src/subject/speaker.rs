@@ -98,7 +98,7 @@ impl Player {
         }
         if prepare.role == SubjectRole::Server {
             let bind = prepare.bind.unwrap_or_else(|| SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
-            let setup = SubjectSetup::of(&prepare.factors, prepare.seed);
+            let setup = SubjectSetup::of(&prepare.factors, prepare.seed)?;
             let server =
                 SubjectServer::start_as(self.dialect, prepare.op, bind, self.behaviour, setup).await?;
             let port = server.address.port();

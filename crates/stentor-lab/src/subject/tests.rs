@@ -6,6 +6,7 @@ use super::protocol::{Report, SubjectOrder, SubjectRole};
 use super::reference::{Digest, Op, own_data};
 use super::sample::{ClientSample, ServerSample};
 use super::server::{Behaviour, SubjectServer};
+use super::setup::SubjectSetup;
 use super::speaker::speak;
 use super::*;
 use proptest::prelude::*;
@@ -249,6 +250,18 @@ fn heard(lines: &str) -> (Result<(), SubjectError>, Vec<Report>) {
     let ended = run(speak(json, Behaviour::Honest, lines.as_bytes(), &mut said));
     let text = String::from_utf8(said).expect("UTF-8");
     (ended, text.lines().map(|line| serde_json::from_str(line).expect(line)).collect())
+}
+
+#[test]
+fn a_number_of_services_that_cannot_be_done_is_refused_and_not_replaced() {
+    let services =
+        |level: &str| SubjectSetup::of(&factors(&[("service", level)]), 1).map(|setup| setup.services);
+    assert_eq!((services("1").unwrap(), services("100000").unwrap()), (1, 100_000));
+    assert_eq!(SubjectSetup::of(&factors(&[]), 1).unwrap().services, 1);
+    for level in ["", "0", "-1", "1.5", "100001", "200 sorts"] {
+        let error = services(level).expect_err(level).to_string();
+        assert!(error.contains(&format!("service is {level:?}")), "{error}");
+    }
 }
 
 #[test]

@@ -136,7 +136,7 @@ impl DialectCheck<'_> {
     /// Connects a client that trusts one certificate to a server with another. Fails if an exchange takes place.
     async fn refuses(&self, trusted: &str, shown: &str) -> Result<(), SubjectError> {
         let bind = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        let setup = SubjectSetup::of(&self.factors_with(shown)?, SEED);
+        let setup = SubjectSetup::of(&self.factors_with(shown)?, SEED)?;
         let server = SubjectServer::start_as(self.dialect, self.op, bind, Behaviour::Honest, setup).await?;
         let mut host = SubjectProcess::start(self.definition, self.patience)?;
         let met = self.meet(&mut host, self.factors_with(trusted)?, server.address).await;

@@ -48,7 +48,7 @@ impl ClientHalf {
         prepare: Prepare,
         target: SocketAddr,
     ) -> Result<Self, SubjectError> {
-        let setup = SubjectSetup::of(&prepare.factors, prepare.seed);
+        let setup = SubjectSetup::of(&prepare.factors, prepare.seed)?;
         let first = SubjectClient::connect_as(dialect, prepare.op, target, setup.clone()).await?;
         let rows = setup.rows()?;
         Ok(Self { dialect, prepare, target, setup, idle: vec![first], rows })
