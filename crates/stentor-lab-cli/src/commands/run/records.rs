@@ -49,6 +49,14 @@ impl Looks {
     }
 }
 
+/// Returns the command that makes such a run anew: without the place of the program, and not as the continuation of another.
+fn command(arguments: impl Iterator<Item = String>) -> String {
+    arguments
+        .skip(1)
+        .filter(|one| one != "--resume")
+        .fold("stentor lab".to_owned(), |line, one| line + " " + &one)
+}
+
 /// Writes the place, time and settings of the measurements, with `plan`.
 pub(super) async fn provenance(
     directory: &Path,
@@ -58,7 +66,7 @@ pub(super) async fn provenance(
 ) -> anyhow::Result<()> {
     let server = site.server.client()?;
     let mut facts = json!({
-        "command": std::env::args().collect::<Vec<_>>().join(" "),
+        "command": command(std::env::args()),
         "date": site.newest_campaign().await?,
         "version": server.get("/version").await?,
         "optimized": !cfg!(debug_assertions),
@@ -100,6 +108,13 @@ pub(super) fn load() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_command_of_a_run_makes_it_anew_elsewhere() {
+        let given = "/opt/bin/stentor-lab run isikligil-2017 --resume --scale 0.01 --out study";
+        let made = command(given.split(' ').map(str::to_owned));
+        assert_eq!(made, "stentor lab run isikligil-2017 --scale 0.01 --out study");
+    }
 
     #[test]
     fn looks_at_an_interrupted_run_are_gone_and_every_other_stays() {
