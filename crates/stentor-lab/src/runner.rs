@@ -40,9 +40,6 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use testbed::Testbed;
 
-/// Maximum of attempts at a fork.
-pub const ATTEMPTS_MAX: u32 = 3;
-
 /// The settings of a run.
 #[derive(Debug, Clone, Default)]
 pub struct Settings {
@@ -54,7 +51,7 @@ pub struct Settings {
     pub resume: bool,
     /// The seed of the run: of the order, and a part of the seed of each fork; see [`seed::ForkIdentity`].
     pub seed: u64,
-    /// The limits beyond which a fork is invalid.
+    /// The limits beyond which a fork is invalid and is not attempted again.
     pub gate: ValidityLimits,
     /// Timeout for a silent subject.
     pub patience: Duration,
@@ -243,7 +240,9 @@ pub async fn run_with<A: Adapter>(
     let began = Instant::now();
     let (mut journal, recorded) = Journal::open(settings, adapter.file())?;
     adapter.begin(journal.directory()).await?;
-    let mut state = RunState { cells, records: recorded, not_run, left_out: BTreeSet::new(), refused: 0 };
+    let attempts_max = settings.gate.attempts_max;
+    let mut state =
+        RunState { cells, attempts_max, records: recorded, not_run, left_out: BTreeSet::new(), refused: 0 };
     let most = cells.iter().map(|cell| cell.forks().0).max().unwrap_or(0);
     let order = rounds(cells.len(), most, settings.seed);
     let steps: Vec<(usize, u32)> =
@@ -259,7 +258,7 @@ pub async fn run_with<A: Adapter>(
         let cell = &cells[place];
         if !state.left_out.contains(&place) {
             let before = state.attempts(cell, fork);
-            for attempt in before + 1..=ATTEMPTS_MAX {
+            for attempt in before + 1..=attempts_max {
                 let record = match adapter.attempt(cell, fork, attempt).await? {
                     AttemptResult::Kept(record) => *record,
                     AttemptResult::Skipped(reason) => {
@@ -273,7 +272,7 @@ pub async fn run_with<A: Adapter>(
                     }
                 };
                 journal.add(&record)?;
-                let is_over = is_over(&record);
+                let is_over = state.is_over(&record);
                 if is_over {
                     pace.done(cell.fork_seconds());
                 }
@@ -292,11 +291,6 @@ pub async fn run_with<A: Adapter>(
         }
     }
     Ok(state.summary(began.elapsed()))
-}
-
-/// Returns true if a fork needs no further attempt: it is valid, out of attempts, or cannot be run here.
-fn is_over(record: &ForkRecord) -> bool {
-    record.valid || record.attempt >= ATTEMPTS_MAX || record.outcome == NOT_MADE
 }
 
 /// The adapter for pairs of subjects; each fork has fresh processes.
@@ -358,6 +352,7 @@ impl Scheduled for Cell {
 /// The state of a run.
 struct RunState<'a, C> {
     cells: &'a [C],
+    attempts_max: u32,
     records: Vec<ForkRecord>,
     not_run: Vec<NotRun>,
     /// Indexes of cells that cannot be run here, or that have a refused subject.
@@ -378,7 +373,12 @@ impl<C: Scheduled> RunState<'_, C> {
 
     fn is_left(&self, place: usize, fork: u32) -> bool {
         let cell = &self.cells[place];
-        fork <= cell.forks().0 && !self.of(cell, fork).any(is_over)
+        fork <= cell.forks().0 && !self.of(cell, fork).any(|record| self.is_over(record))
+    }
+
+    /// Returns true if a fork needs no further attempt: it is valid, out of attempts, or cannot be run here.
+    fn is_over(&self, record: &ForkRecord) -> bool {
+        record.valid || record.attempt >= self.attempts_max || record.outcome == NOT_MADE
     }
 
     /// Looks at the results if a look is due between two rounds; returns true if they need no further rounds.

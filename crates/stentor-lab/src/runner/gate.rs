@@ -31,11 +31,13 @@ pub struct ValidityLimits {
     pub drops_share_max: f64,
     /// Pages touched once a second that may come back late, in percent.
     pub late_pages_percent_max: f64,
+    /// Attempts at a fork.
+    pub attempts_max: u32,
 }
 
 impl Default for ValidityLimits {
     /// Load 2 per processor, wake-ups 20 ms late or as late as an exchange takes, frames 5 ms late or a tenth of an exchange, one frame of
-    /// 1,000 dropped, clock error of a tenth of the one-way delay, one page of 20 back late.
+    /// 1,000 dropped, clock error of a tenth of the one-way delay, one page of 20 back late; three attempts.
     fn default() -> Self {
         Self {
             load_per_core_max: 2.0,
@@ -47,6 +49,7 @@ impl Default for ValidityLimits {
             clock_bound_share_max: 0.1,
             drops_share_max: 0.001,
             late_pages_percent_max: 5.0,
+            attempts_max: 3,
         }
     }
 }

@@ -28,7 +28,8 @@ fn record(cell: &Cell, fork: u32, attempt: u32, valid: bool) -> ForkRecord {
 }
 
 fn state(cells: &[Cell], records: Vec<ForkRecord>) -> RunState<'_, Cell> {
-    RunState { cells, records, not_run: Vec::new(), left_out: BTreeSet::new(), refused: 0 }
+    let attempts_max = ValidityLimits::default().attempts_max;
+    RunState { cells, attempts_max, records, not_run: Vec::new(), left_out: BTreeSet::new(), refused: 0 }
 }
 
 #[test]
@@ -38,11 +39,13 @@ fn what_counts_or_was_tried_three_times_is_not_run_again() {
         record(&cells[0], 1, 1, true),
         record(&cells[1], 1, 1, false),
         record(&cells[1], 1, 2, false),
-        record(&cells[2], 1, ATTEMPTS_MAX, false),
+        record(&cells[2], 1, 3, false),
     ];
-    let state = state(&cells, records);
-    let left = |place| state.is_left(place, 1);
-    assert_eq!((left(0), left(1), left(2), left(3)), (false, true, false, true));
+    let mut state = state(&cells, records);
+    let left = |state: &RunState<'_, Cell>| [0, 1, 2, 3].map(|place| state.is_left(place, 1));
+    assert_eq!(left(&state), [false, true, false, true]);
+    state.attempts_max = 9;
+    assert_eq!(left(&state), [false, true, true, true], "with more attempts a run goes on");
     assert_eq!(state.attempts(&cells[1], 1), 2);
     assert!(state.is_left(0, 2) && !state.is_left(0, 3), "there are two forks");
 }
@@ -264,7 +267,7 @@ fn every_fork_of_every_cell_has_a_seed_of_its_own_which_its_attempts_share() {
     let all = cells.iter().flat_map(|cell| (1..=3).map(move |fork| (cell, fork)));
     let seeds: BTreeSet<u64> = all.map(|(cell, fork)| seed(cell, fork, 1)).collect();
     assert_eq!(seeds.len(), 3 * cells.len());
-    assert_eq!(seed(&cells[0], 1, 1), seed(&cells[0], 1, ATTEMPTS_MAX));
+    assert_eq!(seed(&cells[0], 1, 1), seed(&cells[0], 1, 3));
 }
 
 /// Makes every fork valid.

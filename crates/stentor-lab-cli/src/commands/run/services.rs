@@ -87,6 +87,9 @@ pub(super) struct RunOptions {
     /// with --quick
     #[arg(long, value_name = "PERCENT")]
     gate_pages: Option<f64>,
+    /// Attempts at a fork that does not count
+    #[arg(long, default_value_t = ValidityLimits::default().attempts_max, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
+    attempts: u32,
     /// Print the cells to run and their expected duration, and run nothing
     #[arg(long)]
     dry_run: bool,
@@ -208,7 +211,9 @@ impl RunOptions {
     /// Lists the limits for valid forks, if they are not the defaults.
     fn wider_gate(&self) -> impl Iterator<Item = String> {
         let usual = ValidityLimits::default();
+        let (attempts, attempts_usual) = (self.attempts.into(), usual.attempts_max.into());
         let limits = [
+            ("--attempts", attempts, attempts_usual),
             ("--gate-load", self.gate_load, usual.load_per_core_max),
             ("--gate-lateness-ms", self.gate_lateness_ms, usual.lateness_p99_max_us / 1000.0),
         ];
@@ -234,6 +239,7 @@ impl RunOptions {
             link_p99_max_us: usual.link_p99_max_us * factor.max(1.0),
             link_share_max: usual.link_share_max * factor.max(1.0),
             late_pages_percent_max: self.gate_pages.unwrap_or(usual.late_pages_percent_max),
+            attempts_max: self.attempts,
             ..usual
         }
     }
