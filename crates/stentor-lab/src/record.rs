@@ -144,9 +144,13 @@ pub struct ForkRecord {
     pub clock: Option<ClockComparison>,
     /// Energy by side and component, each with its kind.
     pub energy: Vec<EnergyValue>,
-    /// Battery life of the paper's battery, in hours, if the client makes exchanges as often as in the paper; modelled.
+    /// Battery life of the paper's battery, in hours, if the client makes exchanges as often as in the paper; modelled, of the radio alone.
+    /// Records without [`Self::battery_band`] have the client's processor in it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub battery_hours: Option<f64>,
+    /// The same with all coefficients of the radio high, and low.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub battery_band: Option<[f64; 2]>,
     /// The rule by which packets were repeated for `battery_hours`: [`BATTERY_BY_EXCHANGE`]. Empty in records of older versions, which cut
     /// the capture into pieces by the clock: a piece could hold the head of one exchange and the tail of another.
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -428,7 +432,7 @@ impl ForkRecord {
         (self.start_ns, self.cpu, self.mem) = (Sides::default(), Sides::default(), Sides::default());
         self.clock = None;
         self.energy.clear();
-        self.battery_hours = None;
+        (self.battery_hours, self.battery_band) = (None, None);
         self.battery_cut.clear();
         if let Some(found) = &mut self.interruption {
             (found.offline_ns, found.silence_ns) = (0, 0);

@@ -4,6 +4,7 @@
 //! replication. Invalid forks are listed and are in no figure.
 
 mod basis;
+mod batteries;
 mod breakdown;
 mod campaigns;
 mod cell;

@@ -1,6 +1,6 @@
 //! Energy of a fork by the models of its study; nothing is measured here.
 
-use crate::energy::battery::{BatteryCell, Discharge, MAH_OF_NEXUS_7};
+use crate::energy::battery::{BatteryCell, BatteryEstimate, Discharge, MAH_OF_NEXUS_7};
 use crate::energy::coefficients::{Bound, RadioModel};
 use crate::energy::exchanges::{ExchangeTimes, ReplyTimes, TraceExchanges};
 use crate::energy::pcap::CaptureContents;
@@ -17,6 +17,8 @@ use std::path::Path;
 /// Maximum delay of an exchange in the paper's battery test, which prevents synchronization.
 const JITTER_NS: i64 = 20_000_000;
 const MILLISECOND_NS: i64 = 1_000_000;
+/// A cell of this part of the charge is emptied; its hours are as many times longer.
+const BATTERY_PART: f64 = 10.0;
 
 /// The energy models of a study, by name; empty for none.
 #[derive(Debug, Clone, Default)]
@@ -57,17 +59,17 @@ impl TimedCapture<'_> {
 pub(super) fn add(record: &mut ForkRecord, models: &Models, capture: &TimedCapture<'_>) {
     let processor = Processor::all().into_iter().find(|one| one.id == models.processor);
     let sides = processor.map(|processor| of_fork(record, &processor)).unwrap_or_default();
-    let client = sides.iter().find(|one| one.side == EnergySide::Client).and_then(|one| one.joule);
     let trace = trace_of(capture.file, capture.device);
     // A failing model leaves this fork without the energy of its radio.
     record.energy = trace.as_ref().and_then(|trace| radio_energy(models, trace).ok()).unwrap_or_default();
     record.energy.extend(sides);
     let exchanges = trace.and_then(|trace| TraceExchanges::timed(&trace, &capture.times()).ok());
-    let hours = exchanges.as_ref().zip(client).and_then(|(exchanges, joule)| {
-        battery_hours(models, exchanges, joule / capture.samples.len().max(1) as f64, record.seed)
-    });
-    record.battery_cut = hours.map(|_| BATTERY_BY_EXCHANGE.to_owned()).unwrap_or_default();
-    record.battery_hours = hours;
+    if let Some(found) = exchanges.and_then(|exchanges| battery(models, &exchanges, record.seed)) {
+        BATTERY_BY_EXCHANGE.clone_into(&mut record.battery_cut);
+        record.battery_hours = Some(BATTERY_PART * found.hours);
+        record.battery_band =
+            Some([found.hours_band.0, found.hours_band.1].map(|hours| BATTERY_PART * hours));
+    }
 }
 
 /// Reads the packets of a device from a capture; `None` if there are none.
@@ -86,19 +88,19 @@ fn radio_energy(models: &Models, trace: &PacketTrace) -> Result<Vec<EnergyValue>
     Ok(simulate(&model, Bound::Value, trace)?.value(EnergySide::Client).into_iter().collect())
 }
 
-/// Discharges the paper's battery with these exchanges, each of which costs the client's processor `joule`. The seed decides
-/// the delays of the exchanges.
-fn battery_hours(models: &Models, exchanges: &TraceExchanges, joule: f64, seed: u64) -> Option<f64> {
+/// Discharges the paper's battery with these exchanges, by the radio alone. The client's processor is another one here, and ten or forty
+/// exchanges of a Java machine that has just begun are not those of a day. The seed decides the delays of the exchanges.
+fn battery(models: &Models, exchanges: &TraceExchanges, seed: u64) -> Option<BatteryEstimate> {
     let period_ms = models.battery_period_ms.filter(|period| *period > 0)?;
     let discharge = Discharge {
         model: &RadioModel::built_in(&models.radio)?,
         exchanges,
         period_ns: i64::from(period_ms) * MILLISECOND_NS,
         jitter_ns: JITTER_NS,
-        cell: BatteryCell::full(MAH_OF_NEXUS_7).ok()?,
-        base_w: joule * 1000.0 / f64::from(period_ms),
+        cell: BatteryCell::full(MAH_OF_NEXUS_7 / BATTERY_PART).ok()?,
+        base_w: 0.0,
     };
-    Some(discharge.run(seed, Bound::Value, |_| {}).ok()?.hours)
+    discharge.answer(seed, 1, |_| {}).ok()
 }
 
 #[cfg(test)]
@@ -126,6 +128,26 @@ mod tests {
         let expected =
             [ExchangeTimes { start_ns: 1_100, reply }, ExchangeTimes { start_ns: 1_500, reply: None }];
         assert_eq!(capture.times(), expected);
+    }
+
+    #[test]
+    fn a_battery_is_emptied_by_the_radio_alone_and_has_a_band() {
+        let trace = PacketTrace::new(
+            (0..2).map(|number| TracePacket::new(number * 50 * MILLISECOND_NS, Direction::Up, 300)).collect(),
+        );
+        let sent = |number: i64| ExchangeTimes { start_ns: number * 50 * MILLISECOND_NS, reply: None };
+        let exchanges = TraceExchanges::timed(&trace, &[sent(0), sent(1)]).expect("exchanges");
+        let of = |battery_period_ms| {
+            let models = Models { radio: "wifi-s2".to_owned(), battery_period_ms, ..Models::default() };
+            battery(&models, &exchanges, 1)
+        };
+        let found = of(Some(500)).expect("emptied");
+        // A packet wakes the radio for 220 ms of 500: 0.25 W, and 0.03 W asleep; the cell has 59,926 J.
+        let expected = 59_926.0 / 3600.0 / (0.44 * 0.25 + 0.56 * 0.03);
+        let hours = BATTERY_PART * found.hours;
+        assert!((hours / expected - 1.0).abs() < 0.02, "{hours} and {expected}");
+        assert!(found.hours_band.0 < found.hours && found.hours < found.hours_band.1, "{found:?}");
+        assert_eq!((of(None), of(Some(0))), (None, None));
     }
 
     #[test]

@@ -137,7 +137,7 @@ pub(super) const LAB_RESULTS: Floors = Floors {
         &["paper"],
         &["ratios"],
         &["columns"],
-        &["clocks", "instrument", "interruptions", "overhead", "phases", "runs", "sheet"],
+        &["batteries", "clocks", "instrument", "interruptions", "overhead", "phases", "runs", "sheet"],
         &["connection_servers", "delays"],
         &["evidence"],
         &["verdicts"],
