@@ -35,7 +35,7 @@ use gate::ValidityLimits;
 use journal::Journal;
 use serde::Serialize;
 use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use testbed::Testbed;
@@ -245,50 +245,43 @@ pub async fn run_with<A: Adapter>(
         RunState { cells, attempts_max, records: recorded, not_run, left_out: BTreeSet::new(), refused: 0 };
     let most = cells.iter().map(|cell| cell.forks().0).max().unwrap_or(0);
     let order = rounds(cells.len(), most, settings.seed);
-    let steps: Vec<(usize, u32)> =
+    let mut steps: VecDeque<(usize, u32)> =
         order.into_iter().filter(|(place, fork)| state.is_left(*place, *fork)).collect();
     let mut pace = RemainingTime::new(steps.iter().map(|(place, _)| cells[*place].fork_seconds()));
     report(RunEvent::Begun { forks: steps.len() as u64, seconds: pace.left });
     let mut last_round = 0;
-    for (place, fork) in steps {
+    while let Some((place, fork)) = steps.pop_front() {
         if state.is_settled(settings, last_round, fork, report)? {
             break;
         }
         last_round = fork;
         let cell = &cells[place];
-        if !state.left_out.contains(&place) {
-            let before = state.attempts(cell, fork);
-            for attempt in before + 1..=attempts_max {
-                let record = match adapter.attempt(cell, fork, attempt).await? {
-                    AttemptResult::Kept(record) => *record,
-                    AttemptResult::Skipped(reason) => {
-                        state.left_out.insert(place);
-                        state.not_run.push(NotRun { what: cell.label_text(), reason });
-                        break;
-                    }
-                    AttemptResult::LeftOut(reason) => {
-                        report(RunEvent::LeftOut(state.leave_out(place, &reason)));
-                        break;
-                    }
-                };
-                journal.add(&record)?;
-                let is_over = state.is_over(&record);
-                if is_over {
-                    pace.done(cell.fork_seconds());
-                }
-                report(RunEvent::Attempt {
-                    done: pace.forks,
-                    seconds_left: pace.seconds_left(),
-                    record: &record,
-                });
-                state.records.push(record);
-                if is_over {
-                    break;
-                }
-            }
-        } else {
+        if state.left_out.contains(&place) {
             pace.skip(cell.fork_seconds());
+            continue;
         }
+        let attempt = state.attempts(cell, fork) + 1;
+        let record = match adapter.attempt(cell, fork, attempt).await? {
+            AttemptResult::Kept(record) => *record,
+            AttemptResult::Skipped(reason) => {
+                state.left_out.insert(place);
+                state.not_run.push(NotRun { what: cell.label_text(), reason });
+                continue;
+            }
+            AttemptResult::LeftOut(reason) => {
+                report(RunEvent::LeftOut(state.leave_out(place, &reason)));
+                continue;
+            }
+        };
+        journal.add(&record)?;
+        if state.is_over(&record) {
+            pace.done(cell.fork_seconds());
+        } else {
+            // What disturbed the machine may be gone at the end of the round.
+            steps.insert(steps.partition_point(|(_, round)| *round <= fork), (place, fork));
+        }
+        report(RunEvent::Attempt { done: pace.forks, seconds_left: pace.seconds_left(), record: &record });
+        state.records.push(record);
     }
     Ok(state.summary(began.elapsed()))
 }

@@ -270,8 +270,8 @@ fn every_fork_of_every_cell_has_a_seed_of_its_own_which_its_attempts_share() {
     assert_eq!(seed(&cells[0], 1, 1), seed(&cells[0], 1, 3));
 }
 
-/// Makes every fork valid.
-struct Willing;
+/// Makes every fork valid, at this attempt.
+struct Willing(u32);
 
 impl Adapter for Willing {
     type Cell = Cell;
@@ -285,7 +285,7 @@ impl Adapter for Willing {
     }
 
     async fn attempt(&mut self, cell: &Cell, fork: u32, attempt: u32) -> Result<AttemptResult, RunError> {
-        Ok(AttemptResult::Kept(Box::new(record(cell, fork, attempt, true))))
+        Ok(AttemptResult::Kept(Box::new(record(cell, fork, attempt, attempt == self.0))))
     }
 }
 
@@ -299,7 +299,7 @@ async fn looked_at(judge: fn(&[ForkRecord], f64) -> Result<LookFindings, String>
         ..Settings::default()
     };
     let mut count = |event: RunEvent<'_>| looks += usize::from(matches!(event, RunEvent::Looked { .. }));
-    let summary = run_with(&mut Willing, &cells, Vec::new(), &settings, &mut count).await.expect("run");
+    let summary = run_with(&mut Willing(1), &cells, Vec::new(), &settings, &mut count).await.expect("run");
     (summary.forks_valid / cells.len() as u64, looks)
 }
 
@@ -307,4 +307,19 @@ async fn looked_at(judge: fn(&[ForkRecord], f64) -> Result<LookFindings, String>
 async fn a_run_ends_at_the_look_that_finds_its_comparisons_settled() {
     assert_eq!(looked_at(|_, _| Ok(LookFindings { of: 3, open: 0 })).await, (6, 1));
     assert_eq!(looked_at(|_, _| Ok(LookFindings { of: 3, open: 1 })).await, (10, 1));
+}
+
+#[tokio::test]
+async fn a_fork_that_does_not_count_is_attempted_again_at_the_end_of_its_round() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let settings = Settings { out: directory.path().join("run"), ..Settings::default() };
+    let (cells, mut made) = (cells(2), Vec::new());
+    let mut note = |event: RunEvent<'_>| {
+        if let RunEvent::Attempt { record, .. } = event {
+            made.push((record.fork, record.attempt));
+        }
+    };
+    let summary = run_with(&mut Willing(2), &cells, Vec::new(), &settings, &mut note).await.expect("run");
+    assert!(summary.is_complete() && made.is_sorted(), "{made:?}");
+    assert_eq!(made.len(), 4 * cells.len());
 }
