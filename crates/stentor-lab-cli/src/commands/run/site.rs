@@ -109,6 +109,8 @@ impl Site {
 
     /// Creates `count` apps that share as many devices as an app of the study has; returns their indexes.
     async fn add_apps(&mut self, count: u32, place: usize) -> anyhow::Result<Vec<usize>> {
+        // The settings and limits of the run before are not for an import.
+        self.server.restart_with("", None).await?;
         let (first, devices) = (self.apps.len(), self.devices[place]);
         let share = |all: u64| (all / u64::from(count)).max(2);
         for _ in 0..count {
