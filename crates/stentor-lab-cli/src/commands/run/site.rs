@@ -139,7 +139,7 @@ impl Site {
             let listed = client.get_with("/v1/campaigns", &[("limit", "100".to_owned())]).await?;
             let campaigns = listed["campaigns"].as_array().into_iter().flatten();
             for campaign in campaigns.filter(|campaign| campaign["ended_at"].is_null()) {
-                client.act(&format!("/v1/campaigns/{}/cancel", cell(&campaign["campaign"]))).await?;
+                client.act(&format!("/v1/campaigns/{}/cancel", cell(&campaign["id"]))).await?;
             }
         }
         Ok(())
