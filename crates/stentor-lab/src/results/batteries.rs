@@ -6,8 +6,8 @@ use crate::document::TextTable;
 use crate::record::ForkRecord;
 use crate::statistics::Samples;
 
-/// The table; empty without exchanges that were repeated until a battery was empty. Hours of traces that an older version cut by the clock
-/// are left out.
+/// The table; empty without exchanges that were repeated until a battery was empty. Hours of older versions, which have no band, are left
+/// out: the client's processor is in them.
 pub(super) fn batteries(results: &Results) -> TextTable {
     let is_known = |cell: &&MeasuredCell| hours(cell, |fork| fork.battery_hours).quantile(0.5).is_some();
     let band = |cell: &MeasuredCell| {
@@ -27,8 +27,7 @@ pub(super) fn batteries(results: &Results) -> TextTable {
 }
 
 fn hours(cell: &MeasuredCell, of: impl Fn(&ForkRecord) -> Option<f64>) -> Samples {
-    let of_fork = |fork: &ForkRecord| Some(fork).filter(|fork| !fork.is_battery_cut_by_clock()).and_then(&of);
-    cell.replicates(of_fork).samples()
+    cell.replicates(|fork| fork.battery_band.and_then(|_| of(fork))).samples()
 }
 
 #[cfg(test)]
@@ -39,19 +38,19 @@ mod tests {
     use crate::statistics::invented::Invented;
 
     #[test]
-    fn each_cell_has_its_hours_and_their_band_and_hours_cut_by_the_clock_have_no_row() {
-        let table = |rule: &str| {
+    fn each_cell_has_its_hours_and_their_band_and_hours_without_one_have_no_row() {
+        let table = |battery_band| {
             let forks = (1..=3).map(|fork| ForkRecord {
                 battery_hours: Some(108.0),
-                battery_band: Some([98.0, 129.0]),
-                battery_cut: rule.to_owned(),
+                battery_band,
+                battery_cut: BATTERY_BY_EXCHANGE.to_owned(),
                 ..record("GCM", "", "64", fork, 5.0, &mut Invented::new(u64::from(fork)))
             });
             batteries(&Results::of(forks.collect()).expect("records"))
         };
-        let rows = table(BATTERY_BY_EXCHANGE).rows;
+        let rows = table(Some([98.0, 129.0])).rows;
         assert_eq!(rows.len(), 1);
         assert_eq!(rows[0][2..], ["GCM", "108 [108, 108]", "98 to 129"]);
-        assert!(table("").rows.is_empty());
+        assert!(table(None).rows.is_empty());
     }
 }
