@@ -142,9 +142,9 @@ const OVERHEAD_TITLE: &str = "Bytes as the paper counts them, and the whole exch
 const OVERHEAD: &str = "The paper counts packets that carry a message: NDU is 2p + x + y, POH (x + y) / 2, and claims are judged by that. \
     The full exchange also includes the packets that open, acknowledge and close.";
 const BATTERIES_TITLE: &str = "Hours of a battery, modelled";
-const BATTERIES: &str = "The packets of each fork, an exchange each 500 ms and up to 20 ms late, by a model of the device's radio until a \
-    cell of 4,325 mAh is empty. The radio alone: a processor, a screen and a system would shorten all hours, so that these are upper bounds. \
-    Intervals are over forks.";
+const BATTERIES: &str = "The packets of each fork, an exchange each `battery_period_ms` of the plan (500 ms in albertengo-2020) and up to 20 ms \
+    late, by a model of the device's radio until the cell of a Nexus 7, 4,325 mAh, is empty. The radio alone: a processor, a screen and a \
+    system would shorten all hours, so that these are upper bounds. Intervals are over forks.";
 const CLOCKS_TITLE: &str = "One-way delay by both methods of setting clocks";
 const CLOCKS: &str = "Both halves read one clock, by which claims are judged. Before the exchanges each queried a time server 100 times \
     over its link: the error that their clocks would add is added here, by the paper's mean and by the queries with the shortest round trips.";

@@ -217,7 +217,7 @@ fn runs_that_cannot_be_compared_say_what_they_are() {
 }
 
 #[test]
-fn a_study_does_not_touch_a_directory_in_use_and_names_its_tests() {
+fn a_study_does_not_touch_a_directory_in_use_names_its_tests_and_refuses_the_options_of_others() {
     let directory = tempfile::tempdir().unwrap();
     std::fs::write(directory.path().join("mine"), "").unwrap();
     let out = directory.path().to_str().unwrap();
@@ -225,6 +225,11 @@ fn a_study_does_not_touch_a_directory_in_use_and_names_its_tests() {
     assert!(code == 2 && report["error"].as_str().unwrap().contains("not empty"), "{report}");
     let (code, report) = run_json(&["lab", "run", "isikligil-2017", "--only", "T14", "--out", out]);
     assert!(code == 2 && report["error"].as_str().unwrap().contains("no test T14"), "{report}");
+    for option in ["--attempts", "--gate-load", "--gate-pages", "--forks"] {
+        let (code, report) = run_json(&["lab", "run", "isikligil-2017", option, "9", "--out", out]);
+        let refused = format!("has no {option}");
+        assert!(code == 2 && report["error"].as_str().unwrap().contains(&refused), "{report}");
+    }
 }
 
 #[test]

@@ -87,7 +87,7 @@ pub(super) struct RunOptions {
     /// with --quick
     #[arg(long, value_name = "PERCENT")]
     gate_pages: Option<f64>,
-    /// Attempts at a fork that does not count
+    /// At most so many attempts at a fork, while none counts
     #[arg(long, default_value_t = ValidityLimits::default().attempts_max, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
     attempts: u32,
     /// Print the cells to run and their expected duration, and run nothing
@@ -133,9 +133,11 @@ impl RunOptions {
             ("--samples", self.samples.is_some()),
             ("--link", self.link.is_some()),
             ("--gateway-link", self.gateway_link.is_some()),
+            ("--subjects", self.subjects.is_some()),
             ("--dry-run", self.dry_run),
         ];
-        options.into_iter().find(|(_, is_given)| *is_given).map(|(name, _)| name)
+        let given = options.into_iter().filter(|(_, is_given)| *is_given).map(|(name, _)| name);
+        given.chain(self.changed_limits().map(|(name, _)| name)).next()
     }
 
     const fn profile(&self) -> RunProfile {
@@ -204,12 +206,12 @@ impl RunOptions {
             .chain(forks)
             .chain(rounds.into_iter().flatten())
             .chain(behind)
-            .chain(self.wider_gate())
+            .chain(self.changed_limits().flat_map(|(name, chosen)| [name.to_owned(), chosen.to_string()]))
             .collect()
     }
 
     /// Lists the limits for valid forks, if they are not the defaults.
-    fn wider_gate(&self) -> impl Iterator<Item = String> {
+    fn changed_limits(&self) -> impl Iterator<Item = (&'static str, f64)> {
         let usual = ValidityLimits::default();
         let (attempts, attempts_usual) = (self.attempts.into(), usual.attempts_max.into());
         let limits = [
@@ -219,8 +221,7 @@ impl RunOptions {
         ];
         let others = limits.into_iter().filter(|(_, chosen, usual)| chosen.total_cmp(usual).is_ne());
         let pages = self.gate_pages.map(|chosen| ("--gate-pages", chosen));
-        let all = others.map(|(name, chosen, _)| (name, chosen)).chain(pages);
-        all.flat_map(|(name, chosen)| [name.to_owned(), chosen.to_string()])
+        others.map(|(name, chosen, _)| (name, chosen)).chain(pages)
     }
 
     /// Names the link behind the gateway.
