@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::basis::{MARK, streams};
 use super::columns::{estimate_text, figure, number_text};
 use super::metric::{median, phase_ms};
-use super::overhead::{ByteCounting, PAYLOADS, STUDY, is_of, mean, sums};
+use super::overhead::{ByteCounting, PAYLOADS, STUDY, is_of, mean, one_way_phase, sums};
 use super::{CONFIDENCE, MeasuredCell, Results};
 use crate::document::TextTable;
 use crate::record::{ForkRecord, phase};
@@ -20,6 +20,8 @@ struct Way<'a> {
     stack: &'a str,
     connection: &'a str,
     tls: &'a str,
+    /// The way from the gateway to the app server; empty without a gateway.
+    hop: &'a str,
     cells: Vec<&'a MeasuredCell>,
 }
 
@@ -47,12 +49,13 @@ pub(super) fn delays(results: &Results) -> TextTable {
 
 /// Lists the ways of the paper's variant that have all four payloads, without a delay of the provider.
 fn ways(results: &Results) -> Vec<Way<'_>> {
-    let mut by_way: BTreeMap<(&str, &str, &str, &str), Vec<&MeasuredCell>> = BTreeMap::new();
+    let mut by_way: BTreeMap<[&str; 5], Vec<&MeasuredCell>> = BTreeMap::new();
     for cell in results.cells.iter().filter(|cell| cell.variant == "paper" && has_own_delay(cell)) {
         // GCM and FCM keep their connections.
         let connection = level(cell, "connection").unwrap_or("kept");
         let tls = level(cell, "tls").or_else(|| level(cell, "push_tls")).unwrap_or("off");
-        by_way.entry((connection, tls, &cell.stack, &cell.subject)).or_default().push(cell);
+        let hop = level(cell, "hop").unwrap_or("");
+        by_way.entry([connection, tls, &cell.stack, &cell.subject, hop]).or_default().push(cell);
     }
     by_way.into_iter().filter_map(|(place, cells)| Way::of(place, &cells)).collect()
 }
@@ -65,18 +68,13 @@ fn has_own_delay(cell: &MeasuredCell) -> bool {
     level(cell, "provider_delay").is_none_or(|delay| delay == "0 ms")
 }
 
-/// Returns the one-way delay by packets, or by the server's clock in records without it.
-fn one_way_ms(record: &ForkRecord) -> Option<f64> {
-    phase_ms(record, phase::OWD_PACKETS).or_else(|| phase_ms(record, phase::OWD))
-}
-
 impl<'a> Way<'a> {
     /// Puts the cells in the order of their payloads; `None` if one is missing.
-    fn of(place: (&'a str, &'a str, &'a str, &'a str), cells: &[&'a MeasuredCell]) -> Option<Self> {
+    fn of(place: [&'a str; 5], cells: &[&'a MeasuredCell]) -> Option<Self> {
         let of = |payload: &str| cells.iter().copied().find(|cell| is_of(cell, payload));
         let cells = PAYLOADS.into_iter().map(of).collect::<Option<Vec<_>>>()?;
-        let (connection, tls, stack, subject) = place;
-        Some(Self { subject, stack, connection, tls, cells })
+        let [connection, tls, stack, subject, hop] = place;
+        Some(Self { subject, stack, connection, tls, hop, cells })
     }
 
     fn is_compared_with(&self, base: &Self) -> bool {
@@ -84,20 +82,22 @@ impl<'a> Way<'a> {
         base.subject == BASE && self.subject != BASE && place(self) == place(base)
     }
 
+    fn one_way_phase(&self) -> &'static str {
+        one_way_phase(self.cells.iter().copied())
+    }
+
     fn row(&self, base: Option<&Self>) -> [String; 8] {
         let software = if self.stack == "period" { "period software" } else { "today's" };
         let ndu = sums(&self.cells, |record| ByteCounting::Data.ndu_kb(record));
-        let [one_way, one_way_ratio] = self.delay(base, one_way_ms);
-        let [round_trip, round_trip_ratio] = self.delay(base, median);
+        let [one_way, one_way_ratio] = self.delay(base, |way, record| phase_ms(record, way.one_way_phase()));
+        let [round_trip, round_trip_ratio] = self.delay(base, |_, record| median(record));
         // A server that streams notes the arrival of a message after its reading.
-        let has_packets = |cell: &&&MeasuredCell| {
-            cell.forks.iter().all(|fork| fork.latency.contains_key(phase::OWD_PACKETS))
-        };
-        let mut by_clock = self.cells.iter().filter(|cell| !has_packets(cell));
-        let is_blurred = by_clock.any(|cell| streams(cell, phase::OWD));
+        let is_by_clock = self.one_way_phase() == phase::OWD;
+        let is_blurred = is_by_clock && self.cells.iter().any(|cell| streams(cell, phase::OWD));
         let mark = if is_blurred { format!(" {MARK}") } else { String::new() };
+        let hop = if self.hop.is_empty() { String::new() } else { format!(", hop {}", self.hop) };
         [
-            self.connection.to_owned(),
+            self.connection.to_owned() + &hop,
             self.tls.to_owned(),
             format!("{} ({software})", self.subject),
             one_way + &mark,
@@ -109,10 +109,11 @@ impl<'a> Way<'a> {
     }
 
     /// Returns a mean delay over the payloads, and its ratio to that of the base.
-    fn delay(&self, base: Option<&Self>, of: fn(&ForkRecord) -> Option<f64>) -> [String; 2] {
-        let samples = mean(&self.cells, of).samples();
-        let beside = base.and_then(|base| ratio(&samples, &mean(&base.cells, of).samples(), CONFIDENCE));
+    fn delay(&self, base: Option<&Self>, of: impl Fn(&Self, &ForkRecord) -> Option<f64>) -> [String; 2] {
+        let samples = |way: &Self| mean(&way.cells, |record| of(way, record)).samples();
+        let own = samples(self);
+        let beside = base.and_then(|base| ratio(&own, &samples(base), CONFIDENCE));
         let beside = beside.map(|one| figure(one.ratio, one.low.zip(one.high)));
-        [estimate_text(samples.estimate(CONFIDENCE)), beside.unwrap_or_else(|| "–".to_owned())]
+        [estimate_text(own.estimate(CONFIDENCE)), beside.unwrap_or_else(|| "–".to_owned())]
     }
 }

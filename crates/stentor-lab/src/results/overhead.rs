@@ -107,14 +107,16 @@ fn of_subject(cells: &[&MeasuredCell], subject: &str, confidence: f64) -> Vec<Fi
     let there_and_back = PAYLOADS.map(|payload| of(ROUND_TRIP, payload));
     let there = PAYLOADS.map(|payload| of(ONE_WAY, payload).or_else(|| of(ROUND_TRIP, payload)));
     let four = |cells: [Option<_>; 4]| cells.into_iter().collect::<Option<Vec<&MeasuredCell>>>();
-    let mut figures = each(there_and_back, there, confidence);
+    let phase = one_way_phase(there.iter().copied().flatten());
+    let mut figures = each(there_and_back, there, phase, confidence);
     if let Some(four) = four(there_and_back) {
         figures.extend(round_trip(&four, confidence).map(|figure| at(figure, ALL)));
         figures.extend(ByteCounting::BOTH.into_iter().flat_map(|count| sizes(&four, count, confidence)));
     }
     let battery = four(there_and_back).and_then(|four| battery(&four, confidence));
     figures.extend(battery.map(|figure| at(figure, ALL)));
-    figures.extend(four(there).and_then(|four| one_way(&four, confidence)).map(|figure| at(figure, ALL)));
+    let one_way = four(there).and_then(|four| one_way(&four, phase, confidence));
+    figures.extend(one_way.map(|figure| at(figure, ALL)));
     figures
 }
 
@@ -122,13 +124,14 @@ fn of_subject(cells: &[&MeasuredCell], subject: &str, confidence: f64) -> Vec<Fi
 fn each(
     there_and_back: [Option<&MeasuredCell>; 4],
     there: [Option<&MeasuredCell>; 4],
+    phase: &'static str,
     confidence: f64,
 ) -> Vec<Figure> {
     let places = PAYLOADS.into_iter().zip(there_and_back).zip(there);
     let figures = places.flat_map(|((payload, there_and_back), there)| {
         let figures = [
             there_and_back.and_then(|cell| round_trip(&[cell], confidence)),
-            there.and_then(|cell| one_way(&[cell], confidence)),
+            there.and_then(|cell| one_way(&[cell], phase, confidence)),
         ];
         let named = move |figure: Figure| {
             let metric = format!("{} each payload", figure.metric);
@@ -151,7 +154,7 @@ pub(super) fn sums(cells: &[&MeasuredCell], of: impl Fn(&ForkRecord) -> Option<f
 }
 
 /// Returns the mean over cells for each replicate.
-pub(super) fn mean(cells: &[&MeasuredCell], of: fn(&ForkRecord) -> Option<f64>) -> Replicates {
+pub(super) fn mean(cells: &[&MeasuredCell], of: impl Fn(&ForkRecord) -> Option<f64>) -> Replicates {
     sums(cells, |fork| Some(of(fork)? / cells.len() as f64))
 }
 
@@ -159,13 +162,19 @@ fn round_trip(cells: &[&MeasuredCell], confidence: f64) -> Option<Figure> {
     make(cells.first()?, ROUND_TRIP, "RTT", "ms", &mean(cells, median), confidence)
 }
 
-fn one_way(cells: &[&MeasuredCell], confidence: f64) -> Option<Figure> {
-    let by_packets = mean(cells, |record| phase_ms(record, phase::OWD_PACKETS));
-    if let Some(figure) = make(cells.first()?, ONE_WAY, "OWD", "ms", &by_packets, confidence) {
+/// Returns the phase of the one-way delays of these cells: by packets if each fork has them, otherwise by the server's clock. Packets of
+/// exchanges that overlap cannot be told apart, so that some forks with long round trips have none.
+pub(super) fn one_way_phase<'a>(cells: impl Iterator<Item = &'a MeasuredCell>) -> &'static str {
+    let has_packets = |fork: &ForkRecord| fork.latency.contains_key(phase::OWD_PACKETS);
+    if cells.flat_map(|cell| &cell.forks).all(has_packets) { phase::OWD_PACKETS } else { phase::OWD }
+}
+
+fn one_way(cells: &[&MeasuredCell], phase: &'static str, confidence: f64) -> Option<Figure> {
+    let samples = mean(cells, |record| phase_ms(record, phase));
+    let figure = make(cells.first()?, ONE_WAY, "OWD", "ms", &samples, confidence)?;
+    if phase == phase::OWD_PACKETS {
         return Some(figure);
     }
-    let samples = mean(cells, |record| phase_ms(record, phase::OWD));
-    let figure = make(cells.first()?, ONE_WAY, "OWD", "ms", &samples, confidence)?;
     let blurred = |figure, cell: &&MeasuredCell| marked(figure, cell, Basis::Phases(&[phase::OWD]));
     Some(cells.iter().fold(figure, blurred))
 }

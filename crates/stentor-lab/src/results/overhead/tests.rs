@@ -146,11 +146,11 @@ fn hours_of_a_model_and_those_cut_by_the_clock_are_marked_and_compared_with_noth
     assert!(line("").contains(",cut by clock,\"the hours of these records"), "{}", line(""));
 }
 
-/// Four forks of four ways: REST and SOAP with both kinds of connection, GCM and FCM.
+/// Four forks of eight ways: REST and SOAP with both kinds of connection, GCM and FCM with a near and a far gateway.
 fn of_connections() -> Results {
     let mut invented = Invented::new(7);
     let ways = [("REST", "fresh", 8.0), ("REST", "kept", 2.0), ("SOAP", "fresh", 9.0), ("SOAP", "kept", 3.0)];
-    let pushes = [("GCM", "", 5.0), ("FCM", "", 5.0)];
+    let pushes = [("GCM", "LAN", 5.0), ("FCM", "LAN", 5.0), ("GCM", "WAN", 20.0), ("FCM", "WAN", 20.0)];
     let mut all = Vec::new();
     for (fork, payload) in (1..=4).flat_map(|fork| PAYLOADS.map(|payload| (fork, payload))) {
         for (subject, connection, ms) in ways.into_iter().chain(pushes) {
@@ -161,7 +161,7 @@ fn of_connections() -> Results {
             one.latency.insert(phase::OWD.into(), one.latency[phase::RTT].clone());
             one.cell = BTreeMap::from([("payload".into(), payload.into())]);
             let levels: &[(&str, &str)] = match connection {
-                "" => &[("push_tls", "on"), ("provider_delay", "0 ms")],
+                hop @ ("LAN" | "WAN") => &[("hop", hop), ("push_tls", "on"), ("provider_delay", "0 ms")],
                 connection => &[("connection", connection), ("tls", "off")],
             };
             one.cell.extend(levels.iter().map(|(name, level)| ((*name).to_owned(), (*level).to_owned())));
@@ -180,6 +180,7 @@ fn claims_on_delay_are_judged_with_fresh_and_with_kept_connections() {
     let expected = [
         ("connection fresh, hop LAN", ClaimVerdict::SetByExperiment),
         ("connection kept", ClaimVerdict::Holds),
+        ("connection kept, hop WAN", ClaimVerdict::Holds),
     ];
     assert_eq!(verdicts, expected);
 }
@@ -196,23 +197,48 @@ fn delays_stand_beside_rests_with_the_same_kind_of_connection_and_tls() {
         let mut rows = table.rows.iter().filter(|row| row[0] == connection && row[2].starts_with(subject));
         rows.next().cloned()
     };
-    let ratio = row("kept", "FCM").expect("a row")[4].split(' ').next().map(str::to_owned);
-    let ratio: f64 = ratio.expect("a ratio").parse().expect("a number");
-    assert!((2.4..2.6).contains(&ratio), "{ratio}");
+    let ratio = |connection: &str| -> f64 {
+        let row = row(connection, "FCM").expect("a row");
+        row[4].split(' ').next().expect("a ratio").parse().expect("a number")
+    };
+    assert!((2.4..2.6).contains(&ratio("kept, hop LAN")), "{}", ratio("kept, hop LAN"));
+    assert!((9.0..11.0).contains(&ratio("kept, hop WAN")), "{}", ratio("kept, hop WAN"));
     assert_eq!(row("fresh", "FCM"), None);
     assert_eq!(row("kept", "REST").expect("a row")[4], "–");
 }
 
 #[test]
-fn fcm_takes_twice_as_long_as_rest_on_kept_connections_in_the_committed_run() {
-    let Some(records) = crate::record::tests::kept("push/albertengo-2020") else { return };
+fn one_way_delays_are_by_packets_only_where_each_fork_has_them() {
+    // By packets a message takes a tenth of what it takes by the clock.
+    let judged = |with_packets: fn(&ForkRecord) -> bool| {
+        let mut all = records(true, |_| 20.0);
+        for one in &mut all {
+            one.latency.insert(phase::OWD.into(), one.latency[phase::RTT].clone());
+            let by_packets = record("REST", "", "", one.fork, 2.0, &mut Invented::new(u64::from(one.fork)));
+            if with_packets(one) {
+                one.latency.insert(phase::OWD_PACKETS.into(), by_packets.latency[phase::RTT].clone());
+            }
+        }
+        value(&of(all), "OWD", ALL).expect("a mean")
+    };
+    assert!((1.5..2.5).contains(&judged(|_| true)));
+    assert!((18.0..22.0).contains(&judged(|one| one.fork == 1)));
+    assert!((18.0..22.0).contains(&judged(|one| one.cell["payload"] != "4055")));
+}
+
+#[test]
+fn fcm_takes_three_times_as_long_as_rest_on_kept_connections_in_the_committed_run() {
+    let Some(records) = crate::record::tests::kept("albertengo-2020") else { return };
     let table = super::super::delays::delays(&of(records));
     let row = |tls: &str, subject: &str| {
-        let found = table.rows.iter().find(|row| row[0] == "kept" && row[1] == tls && row[2] == subject);
-        found.expect(subject).clone()
+        let is_kept = |row: &&Vec<String>| ["kept", "kept, hop LAN"].contains(&row[0].as_str());
+        let mut rows = table.rows.iter().filter(is_kept);
+        rows.find(|row| row[1] == tls && row[2] == subject).expect(subject).clone()
     };
     let fcm = row("on", "FCM (today's)");
-    assert!(fcm[4].starts_with("1.94 ") && fcm[6].starts_with("2.33 "), "{fcm:?}");
+    assert!(fcm[4].starts_with("2.93 ") && fcm[6].starts_with("3.23 "), "{fcm:?}");
+    let fcm = row("on", "FCM (period software)");
+    assert!(fcm[4].starts_with("1.35 ") && fcm[6].starts_with("1.33 "), "{fcm:?}");
     // The paper has 13.4 kB.
     assert_eq!(row("off", "REST (period software)")[7], "13.4");
 }
