@@ -23,7 +23,7 @@ use crate::subject::reference::Op;
 use evidence::EvidenceVerdict;
 use rules::{Rule, rules};
 
-pub use evidence::{EvidenceSource, FOLDERS, StudyEvidence, Timed, write};
+pub use evidence::{EvidenceSource, FOLDER, StudyEvidence, Timed, write};
 pub use link::{LINKS, LinkPreset};
 
 /// The choices.

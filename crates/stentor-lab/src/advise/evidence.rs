@@ -19,9 +19,9 @@ const UNUSUAL: [&str; 3] = ["interruption", "page", "reply"];
 const STOPPED_EARLY: &str = "code";
 /// Rounding factor for milliseconds: three decimals are kept.
 const MS_DECIMALS: f64 = 1000.0;
-/// Folders of `docs/studies` with runs that advice may cite, in which each study has a folder. Runs of the server as a subject, in
+/// The folder of the runs that advice may cite: each study has a folder there. Runs of the server as a subject, in its folder
 /// `server`, measured no transport of their own.
-pub const FOLDERS: [&str; 2] = ["docs/studies", "docs/studies/push"];
+pub const FOLDER: &str = "docs/studies";
 /// Letters of the date in a timestamp.
 const DATE_LETTERS: usize = 10;
 
@@ -110,20 +110,6 @@ impl StudyEvidence {
     #[must_use]
     pub fn committed() -> Vec<Self> {
         read(COMMITTED)
-    }
-
-    /// Keeps the newest run of each study.
-    #[must_use]
-    pub fn newest(all: Vec<Self>) -> Vec<Self> {
-        let mut newest: Vec<Self> = Vec::new();
-        for one in all {
-            match newest.iter_mut().find(|kept| kept.source.study == one.source.study) {
-                Some(kept) if kept.source.date < one.source.date => *kept = one,
-                Some(_) => {}
-                None => newest.push(one),
-            }
-        }
-        newest
     }
 
     /// Adds the committed evidence of all studies that `given` does not contain.

@@ -39,7 +39,7 @@ fn bytes_that_are_the_same_in_every_fork_have_no_p() {
 
 #[test]
 fn gcm_and_fcm_are_not_compared_with_each_other() {
-    let Some(records) = kept("push/albertengo-2020") else { return };
+    let Some(records) = kept("albertengo-2020") else { return };
     let results = of(records);
     for id in ["C000-1", "C000-2", "C000-4", "C000-5", "C000-7", "C000-10", "C000-11"] {
         let found = finding(&results, id);
