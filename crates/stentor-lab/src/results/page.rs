@@ -129,7 +129,8 @@ const TABLE_1: &str = "The paper describes Google's servers, which are gone. Eac
     speaks their protocol; a trial decides no claim.";
 const DELAYS_TITLE: &str = "Delays beside REST’s, with the same kind of connection";
 const DELAYS: &str = "Means over the four payloads, of forks; ratios by Welch's method. GCM and FCM keep their connections, and their \
-    provider has no delay of its own here. † This server notes the arrival of a message after its reading.";
+    provider has no delay of its own here. One way is by packets where each fork has them, and otherwise by the server's clock. † \
+    This server notes the arrival of a message after its reading.";
 const INTERRUPTED: &str = "When half of the pages were there, nothing got through for two seconds, or the client was killed and started \
     again, or both. In the meantime its file was opened without the server: whole pages, every row compared, and marked as stale. Silence \
     is from the interruption until the next page was kept.";

@@ -87,7 +87,7 @@ pub(super) struct RunOptions {
     /// with --quick
     #[arg(long, value_name = "PERCENT")]
     gate_pages: Option<f64>,
-    /// At most so many attempts at a fork, while none counts
+    /// At most N attempts at each fork: it is run again while it does not count
     #[arg(long, default_value_t = ValidityLimits::default().attempts_max, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
     attempts: u32,
     /// Print the cells to run and their expected duration, and run nothing
