@@ -60,6 +60,24 @@ fn what_follows_from_a_rate_follows_from_it() {
 }
 
 #[test]
+fn a_claim_on_what_the_paper_left_open_is_judged_by_the_runs_beyond_it() {
+    let rates = [
+        ("1-core", 40_000.0),
+        ("half-a-core", 20_000.0),
+        ("a-quarter-of-a-core", 8_000.0),
+        ("1-connection", 2_600.0),
+        ("100-connections", 2_600.0),
+    ];
+    let of_cell = |(id, rate): (&str, f64)| {
+        let id = id.to_owned();
+        (1..=3).map(move |fork| record(&id, fork, rate * (1.0 + 0.01 * f64::from(fork))))
+    };
+    let answers = account(rates.into_iter().flat_map(of_cell).collect()).answers().expect("judged");
+    let of = |id| answers.iter().find(|one| one.id == id).expect("a claim").ours;
+    assert_eq!((of("C002-11"), of("C002-12")), (SetByExperiment, Holds));
+}
+
+#[test]
 fn a_run_in_which_anything_is_amiss_is_not_sound() {
     let sound = record("T9", 1, 1.0).campaign.expect("a campaign");
     assert!(sound.is_sound());
