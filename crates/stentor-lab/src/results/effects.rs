@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use super::cell::{by_size, size};
+use super::setting::is_papers;
 use super::{CONFIDENCE, METRICS, MeasuredCell, Results, joined, published};
 use crate::statistics::{Factorial, Samples, factorial};
 
@@ -32,7 +33,7 @@ pub struct Design {
     pub forks: usize,
 }
 
-/// Finds the full design of each part of the study, if it has one.
+/// Finds the full design of each part of the study, if it has one: over all its cells, or else over those at the paper's setting.
 #[must_use]
 pub fn designs(results: &Results) -> Vec<Design> {
     let mut parts: BTreeMap<(&str, &str, &str), Vec<&MeasuredCell>> = BTreeMap::new();
@@ -43,7 +44,10 @@ pub fn designs(results: &Results) -> Vec<Design> {
         results.cells.iter().map(|cell| cell.stack.as_str()).collect::<std::collections::BTreeSet<_>>().len();
     let designs = parts.into_iter().filter_map(|((experiment, variant, stack), cells)| {
         let stack_label = if stacks > 1 { stack } else { "" };
-        design(results, joined(&[&results.part(experiment, variant), stack_label], " · "), &cells)
+        let name = |setting| joined(&[&results.part(experiment, variant), stack_label, setting], " · ");
+        let at_papers = || cells.iter().copied().filter(|cell| is_papers(results, cell)).collect::<Vec<_>>();
+        design(results, name(""), &cells)
+            .or_else(|| design(results, name("at the paper's setting"), &at_papers()))
     });
     designs.collect()
 }

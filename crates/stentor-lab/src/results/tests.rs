@@ -265,6 +265,33 @@ fn the_number_of_items_explains_most_of_an_invented_study() {
 }
 
 #[test]
+fn a_part_without_a_full_design_has_the_effects_at_the_papers_setting() {
+    let mut records = Vec::new();
+    for (subject, ms) in [("Axis2", 4.0), ("CXF", 2.0)] {
+        for (message, size) in [("100Kb", 1.0), ("500Kb", 6.0)] {
+            for (buffering, service, work) in
+                [("unchanged", "1 sort", 1.0), ("whole messages", "200 sorts", 50.0)]
+            {
+                records.extend((1..=4).map(|fork| {
+                    let ms = ms * size + work;
+                    let mut record = record(subject, "", "", fork, ms, &mut Invented::new(u64::from(fork)));
+                    "nunes-2014".clone_into(&mut record.study);
+                    "client time".clone_into(&mut record.experiment);
+                    let cell = [("message", message), ("buffering", buffering), ("service", service)];
+                    record.cell = cell.map(|(name, level)| (name.into(), level.into())).into();
+                    record
+                }));
+            }
+        }
+    }
+    let designs = designs(&of(records));
+    let [design] = &designs[..] else { panic!("one design") };
+    assert!(design.name.ends_with("at the paper's setting"), "{}", design.name);
+    let factors: Vec<&str> = design.factors.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!((factors, design.forks), (vec!["message", "subject"], 16));
+}
+
+#[test]
 fn the_same_twice_is_the_same_and_a_slower_run_is_slower() {
     let (first, same) = (of(study(12, 5)), of(study(12, 6)));
     let slower: Vec<ForkRecord> = study(12, 7).into_iter().map(slow_down).collect();

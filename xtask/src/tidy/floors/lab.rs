@@ -133,8 +133,8 @@ pub(super) const LAB_RESULTS: Floors = Floors {
     floors: &[
         &["features", "metric", "published", "section"],
         &["cell", "interviews", "layers"],
-        &["basis", "compare", "effects", "figures", "own_figure", "payload", "setting", "sizes"],
-        &["paper"],
+        &["basis", "compare", "figures", "own_figure", "payload", "setting", "sizes"],
+        &["effects", "paper"],
         &["ratios"],
         &["columns"],
         &["batteries", "clocks", "instrument", "interruptions", "overhead", "phases", "runs", "sheet"],
