@@ -7,7 +7,7 @@ use super::Plot;
 use crate::claims::PaperFigure;
 use crate::claims::figures::Interval;
 use crate::document::TextTable;
-use crate::plot::{Axis, Canvas, FAINT, INK, SeriesStyle};
+use crate::plot::{Axis, Canvas, FAINT, INK, SeriesStyle, width_of};
 
 /// Width of a drawing, so small that its letters can be read on a phone.
 const WIDTH: f64 = 440.0;
@@ -17,6 +17,10 @@ const HEIGHT: f64 = 210.0;
 /// Space for the heading above a panel, and for the names of points below it.
 const ABOVE: f64 = 26.0;
 const BELOW: f64 = 34.0;
+/// Distance between the lines of a name.
+const LINE: f64 = 14.0;
+/// Space between two names beside each other.
+const APART: f64 = 12.0;
 /// Distance between the marks of two systems, at most.
 const STEP_MAX: f64 = 11.0;
 /// Distance of a published mark from the measured one of the same system.
@@ -134,7 +138,9 @@ fn panel(
     let step = (slot / (looks.len() + 1) as f64).min(STEP_MAX);
     let center = |point: usize| LEFT + slot * (point as f64 + 0.5);
     for (point, name) in published.points.iter().enumerate() {
-        canvas.text((center(point), bottom + 16.0), "middle", INK, name);
+        for (line, part) in lines(name, slot).into_iter().enumerate() {
+            canvas.text((center(point), bottom + 16.0 + LINE * line as f64), "middle", INK, part);
+        }
     }
     for (system, (_, look)) in looks.iter().enumerate() {
         let aside = step * (system as f64 - (looks.len() - 1) as f64 / 2.0);
@@ -144,6 +150,11 @@ fn panel(
         });
         series(canvas, &up, &measured.values[system], published.joined, *look, place);
     }
+}
+
+/// Returns the lines of a point's name: one if it fits into its slot, and otherwise one for each level.
+fn lines(name: &str, slot: f64) -> Vec<&str> {
+    if width_of(name) + APART < slot { vec![name] } else { name.split(", ").collect() }
 }
 
 /// Draws the values of one system: a line through sizes, whiskers and marks.
@@ -171,5 +182,17 @@ fn series(
             canvas.whiskers((x, up.place(low)), (x, up.place(high)), look.color);
         }
         canvas.mark((x, up.place(one.value)), look);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_is_wider_than_its_slot_has_a_line_for_each_level() {
+        assert_eq!(lines("100Kb, 700MHz", 94.5), ["100Kb", "700MHz"]);
+        assert_eq!(lines("100Kb, 700MHz", 189.0), ["100Kb, 700MHz"]);
+        assert_eq!(lines("64 B", 94.5), ["64 B"]);
     }
 }
