@@ -23,8 +23,8 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const AT_ONCE: usize = 400;
 /// Time between the starts of two attempts. Attempts that start together would end together, and such a burst is no limit of the server.
 const PACE: Duration = Duration::from_millis(2);
-/// A wait that a busy machine causes by itself.
-const STALL: Duration = Duration::from_millis(300);
+/// A wait that a busy machine causes by itself. A message that waits for another app's connection waits for its deadline, a second.
+const STALL: Duration = Duration::from_millis(600);
 /// Methods to try on a route that does not list its own.
 const METHODS: [&str; 5] = ["GET", "POST", "PUT", "PATCH", "DELETE"];
 

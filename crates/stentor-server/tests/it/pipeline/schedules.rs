@@ -121,7 +121,7 @@ async fn count_of(house: &House, app: AppId, begun: bool) -> usize {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_hundred_thousand_schedules_of_one_app_delay_nobody_elses() {
+async fn twenty_thousand_schedules_of_one_app_delay_nobody_elses() {
     let mut house = House::build(Stub::accepting(10)).await;
     let other = AppId::from_raw(2);
     let name = Label::new("other").expect("fits");
@@ -130,7 +130,7 @@ async fn a_hundred_thousand_schedules_of_one_app_delay_nobody_elses() {
     let first = house.store.schedule(APP, first).await.expect("kept");
     let one_of =
         |app| Schedule { id: ScheduleId::from_raw(house.ids.next(first.created_at)), app, ..first.clone() };
-    for _ in 1..100_000 {
+    for _ in 1..20_000 {
         house.store.create_schedule(&one_of(APP), None).await.expect("kept");
     }
     house.store.create_schedule(&one_of(other), None).await.expect("kept");
@@ -141,7 +141,7 @@ async fn a_hundred_thousand_schedules_of_one_app_delay_nobody_elses() {
     let before = count_of(&house, APP, false).await;
     assert!(
         before <= 500,
-        "{before} of 100,000 fired before the one of another app, the last in the list, began"
+        "{before} of 20,000 fired before the one of another app, the last in the list, began"
     );
 }
 

@@ -40,7 +40,7 @@ fn r10_at_the_limit_of_the_queue_memory_stays_flat_however_many_ask() {
 #[test]
 fn r15_a_backlog_behind_a_slow_push_service_costs_no_memory_and_its_age_is_told() {
     const DEVICES: usize = 5_000;
-    const CAMPAIGNS: usize = 60;
+    const CAMPAIGNS: usize = 30;
     let directory = TempDir::new().unwrap();
     let settings = "[pipeline]\nmax_unsettled_deliveries = 1_000\nchunk_max_devices = 500\n";
     let (server, emulator, caller) = shop(directory.path(), settings);
@@ -67,7 +67,7 @@ fn r15_a_backlog_behind_a_slow_push_service_costs_no_memory_and_its_age_is_told(
     let chunks = depth();
     let expanded = Instant::now();
     let behind = server.process.rss_bytes();
-    assert!(behind <= before + 48 * MIB, "{} MiB before, {} MiB behind", before / MIB, behind / MIB);
+    assert!(behind <= before + 24 * MIB, "{} MiB before, {} MiB behind", before / MIB, behind / MIB);
 
     // The oldest has waited since one of the campaigns was sent; a snapshot of the queue is a second old at most.
     let old = |age: f64| {
@@ -82,9 +82,9 @@ fn r15_a_backlog_behind_a_slow_push_service_costs_no_memory_and_its_age_is_told(
     old(age());
     assert!(server.process.rss_bytes() <= behind + 8 * MIB, "it grows while nothing moves");
 
-    // Sending a twentieth takes a twentieth of the time and shows the same. The responses are late enough for several snapshots of the
-    // queue in that time.
-    for campaign in &campaigns[CAMPAIGNS / 20..] {
+    // Sending a tenth takes a tenth of the time and shows the same. The responses are late enough for several snapshots of the queue in
+    // that time.
+    for campaign in &campaigns[CAMPAIGNS / 10..] {
         caller.call(&server, Method::POST, &format!("/v1/campaigns/{campaign}/cancel"), None);
     }
     set_policy(&emulator, json!({"latency": {"kind": "fixed", "ms": 400}}));
@@ -93,7 +93,7 @@ fn r15_a_backlog_behind_a_slow_push_service_costs_no_memory_and_its_age_is_told(
         peak = peak.max(server.process.rss_bytes());
         let left = depth();
         // Some of it is sent and some still waits; the canceled part is behind it.
-        if (0.96 * chunks..=0.99 * chunks).contains(&left) {
+        if (0.92 * chunks..=0.98 * chunks).contains(&left) {
             old(age());
             ages += 1;
         }
@@ -101,5 +101,5 @@ fn r15_a_backlog_behind_a_slow_push_service_costs_no_memory_and_its_age_is_told(
     });
     assert!(ages > 0, "it was never seen half gone");
     assert!(age() < 2.0, "{} s old, and nothing waits", age());
-    assert!(peak <= before + 64 * MIB, "{} MiB before, {} MiB at most", before / MIB, peak / MIB);
+    assert!(peak <= before + 32 * MIB, "{} MiB before, {} MiB at most", before / MIB, peak / MIB);
 }
