@@ -63,7 +63,6 @@ fn what_follows_from_a_rate_follows_from_it() {
 fn a_claim_on_what_the_paper_left_open_is_judged_by_the_runs_beyond_it() {
     let rates = [
         ("1-core", 40_000.0),
-        ("half-a-core", 20_000.0),
         ("a-quarter-of-a-core", 8_000.0),
         ("1-connection", 2_600.0),
         ("100-connections", 2_600.0),
