@@ -33,7 +33,7 @@ pub struct Design {
     pub forks: usize,
 }
 
-/// Finds the full design of each part of the study, if it has one: over all its cells, or else over those at the paper's setting.
+/// Finds the full design of each part of the study, if it has one: over all cells, or else over those at the paper's setting.
 #[must_use]
 pub fn designs(results: &Results) -> Vec<Design> {
     let mut parts: BTreeMap<(&str, &str, &str), Vec<&MeasuredCell>> = BTreeMap::new();

@@ -70,7 +70,7 @@ pub(super) fn chosen_at<'a>(
     setting: &SettingLevels,
 ) -> Vec<&'a MeasuredCell> {
     if results.is_of_campaigns() {
-        // Those beyond the paper too: a claim names the tests that it compares.
+        // A claim names the tests that it compares, so that those beyond the paper may be among them.
         return results.cells.iter().filter(|_| period).collect();
     }
     // The project's own server responds with its own data, which the paper's claims do not cover.

@@ -62,16 +62,18 @@ fn what_follows_from_a_rate_follows_from_it() {
 #[test]
 fn a_claim_on_what_the_paper_left_open_is_judged_by_the_runs_beyond_it() {
     let rates = [
-        ("1-core", 40_000.0),
-        ("a-quarter-of-a-core", 8_000.0),
-        ("1-connection", 2_600.0),
-        ("100-connections", 2_600.0),
+        ("machine", "1-core", 40_000.0),
+        ("machine", "a-quarter-of-a-core", 8_000.0),
+        ("pools", "1-connection", 2_600.0),
+        ("pools", "100-connections", 2_600.0),
     ];
-    let of_cell = |(id, rate): (&str, f64)| {
-        let id = id.to_owned();
-        (1..=3).map(move |fork| record(&id, fork, rate * (1.0 + 0.01 * f64::from(fork))))
+    let runs = |(question, id, rate): (&'static str, &'static str, f64)| {
+        (1..=3).map(move |fork| {
+            let rate = rate * (1.0 + 0.01 * f64::from(fork));
+            ForkRecord { variant: question.into(), ..record(id, fork, rate) }
+        })
     };
-    let answers = account(rates.into_iter().flat_map(of_cell).collect()).answers().expect("judged");
+    let answers = account(rates.into_iter().flat_map(runs).collect()).answers().expect("judged");
     let of = |id| answers.iter().find(|one| one.id == id).expect("a claim").ours;
     assert_eq!((of("C002-11"), of("C002-12")), (SetByExperiment, Holds));
 }
