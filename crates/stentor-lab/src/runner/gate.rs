@@ -25,6 +25,8 @@ pub struct ValidityLimits {
     pub link_p99_max_us: f64,
     /// The same, as a share of the median exchange.
     pub link_share_max: f64,
+    /// Lateness of wake-ups and frames that always passes, as a share of the median exchange.
+    pub usual_share: f64,
     /// Error bound of the clock comparison, as a share of the one-way delay.
     pub clock_bound_share_max: f64,
     /// Share of frames that queues may drop.
@@ -36,8 +38,8 @@ pub struct ValidityLimits {
 }
 
 impl Default for ValidityLimits {
-    /// Load 2 per processor, wake-ups 20 ms late or as late as an exchange takes, frames 5 ms late or a tenth of an exchange, one frame of
-    /// 1,000 dropped, clock error of a tenth of the one-way delay, one page of 20 back late; three attempts.
+    /// Load 2 per processor, wake-ups 20 ms late or as late as an exchange takes, frames 5 ms late or a tenth of an exchange (a hundredth of
+    /// it passes always), one frame of 1,000 dropped, clock error of a tenth of the one-way delay, one page of 20 back late; three attempts.
     fn default() -> Self {
         Self {
             load_per_core_max: 2.0,
@@ -46,6 +48,7 @@ impl Default for ValidityLimits {
             lateness_p99_usual_us: 5_000.0,
             link_p99_max_us: 5_000.0,
             link_share_max: 0.1,
+            usual_share: 0.01,
             clock_bound_share_max: 0.1,
             drops_share_max: 0.001,
             late_pages_percent_max: 5.0,
@@ -110,9 +113,9 @@ impl ValidityLimits {
             let most = self.load_per_core_max;
             return Some(format!("the machine was busy: load {load:.1} for each processor, {most} at most"));
         }
-        let of_exchange = exchange_us(record).map(|time| self.lateness_share_max * time);
-        let most = of_exchange.map_or(self.lateness_p99_max_us, |most| {
-            most.max(self.lateness_p99_usual_us).min(self.lateness_p99_max_us)
+        let most = exchange_us(record).map_or(self.lateness_p99_max_us, |time| {
+            let most = (self.lateness_share_max * time).max(self.lateness_p99_usual_us);
+            most.min(self.lateness_p99_max_us).max(self.usual_share * time)
         });
         if late > most {
             let (late, most) = (late / US_PER_MS, most / US_PER_MS);
@@ -131,8 +134,9 @@ impl ValidityLimits {
 
     fn of_link(&self, record: &ForkRecord) -> Option<String> {
         let link = &record.link;
-        let of_exchange = exchange_us(record).map(|time| self.link_share_max * time);
-        let most = of_exchange.map_or(self.link_p99_max_us, |most| most.min(self.link_p99_max_us));
+        let most = exchange_us(record).map_or(self.link_p99_max_us, |time| {
+            (self.link_share_max * time).min(self.link_p99_max_us).max(self.usual_share * time)
+        });
         self.of_one_link(link, most).or_else(|| self.of_one_link(link.behind.as_deref()?, most))
     }
 

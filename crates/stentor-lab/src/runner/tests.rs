@@ -146,8 +146,9 @@ fn the_lateness_that_a_fork_may_have_depends_on_the_time_of_its_exchanges() {
     assert_eq!(judged(RunProfile::Quick, 4, 900.0, 0.0), None, "less than a quarter");
     let sleeper = reason(4, 0.0, 9_000.0).expect("two exchanges");
     assert_eq!(sleeper, "the machine was busy: a sleeper was woken 9 ms late, 5.0 ms at most");
-    // However long an exchange takes.
-    assert!(reason(1000, 6_000.0, 0.0).is_some() && reason(1000, 0.0, 21_000.0).is_some());
+    assert!(reason(500, 6_000.0, 0.0).is_some() && reason(1000, 0.0, 21_000.0).is_some());
+    assert_eq!(reason(2500, 24_000.0, 24_000.0), None, "less than a hundredth");
+    assert!(reason(2500, 26_000.0, 0.0).is_some() && reason(2500, 0.0, 26_000.0).is_some());
 }
 
 #[test]
