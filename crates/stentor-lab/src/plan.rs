@@ -214,6 +214,8 @@ pub struct FactorLevel {
     pub exchange_ms: Option<f64>,
     /// Warm-up exchanges, instead of the profile's.
     pub warmup: Option<u32>,
+    /// Measured exchanges of a fork, instead of the profile's.
+    pub samples: Option<u32>,
 }
 
 #[derive(Deserialize)]
@@ -278,6 +280,21 @@ pub struct Amount {
     /// Interval between intended starts, in milliseconds; overrides the experiment's.
     #[serde(default)]
     pub interval_ms: Option<f64>,
+}
+
+impl Amount {
+    /// Counts the exchanges of a fork with a share of a processor after its warm-up and before the measured ones; processes without a
+    /// warm-up have none. The first of them has a whole processor still.
+    #[must_use]
+    pub const fn paced(self) -> u32 {
+        if self.warmup > 0 { 1 + self.at_share() } else { 0 }
+    }
+
+    /// Counts those at the share, from which the interval of the measured exchanges follows; one exchange has no interval.
+    #[must_use]
+    pub const fn at_share(self) -> u32 {
+        if self.samples > 1 { 2 } else { 0 }
+    }
 }
 
 impl StudyPlan {

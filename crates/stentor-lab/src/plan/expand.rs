@@ -438,7 +438,8 @@ fn cell(
     amount.warmup = row.iter().find_map(|(_, level)| level.warmup).unwrap_or(amount.warmup);
     let exchange_ms = row.iter().find_map(|(_, level)| level.exchange_ms).unwrap_or(experiment.exchange_ms);
     let interval_ms = amount.interval_ms.unwrap_or(experiment.interval_ms);
-    amount.samples = choice.samples.samples.unwrap_or(amount.samples).saturating_mul(pages(&settings));
+    let samples = row.iter().find_map(|(_, level)| level.samples).unwrap_or(amount.samples);
+    amount.samples = choice.samples.samples.unwrap_or(samples).saturating_mul(pages(&settings));
     Cell {
         variant: variant.to_owned(),
         experiment: experiment.id.clone(),
@@ -468,7 +469,7 @@ fn pages(settings: &BTreeMap<String, String>) -> u32 {
     number("poi").zip(number("page")).map_or(1, |(all, page)| all.div_ceil(page.max(1)).max(1))
 }
 
-/// Estimates the seconds of a fork. Only its measured exchanges are held to a share of a processor.
+/// Estimates the seconds of a fork. Its measured exchanges are held to a share of a processor, and those from which their interval follows.
 fn fork_seconds(
     exchange_ms: f64,
     interval_ms: f64,
@@ -480,6 +481,9 @@ fn fork_seconds(
     let share = limited.and_then(|level| level.cpu_percent).map_or(1.0, |percent| f64::from(percent) / 100.0);
     let exchange = exchange_ms * if is_ours { 1.0 } else { FOREIGN_FACTOR };
     let measured = interval_ms.max(1.5 * exchange / share) * f64::from(amount.samples);
-    let before = exchange * f64::from(amount.warmup + 1);
+    let has_rest = limited.is_some() && amount.warmup > 0;
+    let at_share = if has_rest { amount.at_share() } else { 0 };
+    let before =
+        exchange * (f64::from(amount.warmup + 1 + u32::from(has_rest)) + f64::from(at_share) / share);
     (measured + before) / 1000.0 + if is_ours { FORK_SECONDS } else { FOREIGN_FORK_SECONDS }
 }

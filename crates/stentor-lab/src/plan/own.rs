@@ -78,7 +78,7 @@ impl Experiment {
         let mut levels = self.factors.iter().flat_map(|factor| &factor.levels);
         if let Some(level) = levels.find(|level| !level.is_possible()) {
             return of_this(format!(
-                "the level {:?} has at most {SAMPLES_MAX} exchanges of warmup, and an exchange_ms from 0 to 3600000",
+                "the level {:?} has at most {SAMPLES_MAX} exchanges of warmup, 1 to {SAMPLES_MAX} samples, and an exchange_ms from 0 to 3600000",
                 level.level
             ));
         }
@@ -95,6 +95,7 @@ impl Experiment {
 impl FactorLevel {
     fn is_possible(&self) -> bool {
         self.warmup.is_none_or(|warmup| warmup <= SAMPLES_MAX)
+            && self.samples.is_none_or(|samples| (1..=SAMPLES_MAX).contains(&samples))
             && self.exchange_ms.is_none_or(|estimate| (0.0..=3_600_000.0).contains(&estimate))
     }
 }

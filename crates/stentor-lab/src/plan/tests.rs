@@ -383,6 +383,9 @@ fn the_phone_of_anacleto_2012_is_a_share_of_a_processor_for_the_client_alone() {
         cells.iter().find(|cell| cell.levels.get("cpu").is_some_and(|cpu| cpu.ends_with("interpreted")));
     let phone = phone.expect("a phone");
     assert_eq!((phone.cpu_percent, phone.cpu_of), (Some(10), CpuOf::Client));
+    let compiling = cells.iter().find(|cell| cell.stack == "period" && cell.levels["cpu"] == "10 %");
+    let exchanges = |cell: &Cell| (cell.amount.samples, cell.amount.paced(), cell.amount.at_share());
+    assert_eq!((exchanges(phone), compiling.map(exchanges)), ((1, 1, 0), Some((3, 3, 2))));
     assert_eq!(phone.server.id, "rest+xml-dom/tomcat-7.0.29/jdk17");
     assert!(
         cells

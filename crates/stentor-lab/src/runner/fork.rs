@@ -240,7 +240,7 @@ impl ForkAttempt<'_> {
             let warm = u64::from(amount.warmup);
             let all = patience.saturating_mul(2);
             let paced = self.go(&mut client.host, closed, warm, &digests.warmup, all, &out).await?;
-            median = samples::median_rtt(&paced).max(0).cast_unsigned();
+            median = samples::median_ns(&paced, &self.inserted()?);
         }
         let halves = [client.host.id(), server.host.id()];
         let _keeper = self.cell.cpu_percent.map(|_| MemoryKeeper::begin(halves));
@@ -299,6 +299,11 @@ impl ForkAttempt<'_> {
         Ok(sample::read_client(out)?)
     }
 
+    /// Reads the times at which the client inserted the rows of its last exchanges; none without rows.
+    fn inserted(&self) -> Result<Vec<i64>, SubjectError> {
+        sample::read_times(&self.path(SubjectRole::Client, ".inserted"))
+    }
+
     /// Counts the exchanges before the measured ones.
     fn unmeasured(&self) -> u32 {
         if Interruption::of(self.cell).is_some() {
@@ -329,7 +334,7 @@ impl ForkAttempt<'_> {
     fn sum_up(&self, record: &mut ForkRecord, found: ForkOutput) -> Result<(), AttemptFailure> {
         let client = sample::read_client(&self.path(SubjectRole::Client, ""))?;
         let server = sample::read_server(&self.path(SubjectRole::Server, ""))?;
-        let inserted = sample::read_times(&self.path(SubjectRole::Client, ".inserted"))?;
+        let inserted = self.inserted()?;
         let skipped = self.unmeasured() as usize;
         let fork_samples = ForkSamples {
             client: &client,

@@ -45,11 +45,12 @@ pub(super) const fn rtt(sample: &ClientSample) -> i64 {
     sample.t_deser_end - sample.t_start
 }
 
-/// Returns the median of successful exchanges; 0 without any.
-pub(super) fn median_rtt(samples: &[ClientSample]) -> i64 {
-    let mut times: Vec<i64> = samples.iter().filter(|one| one.status == 0).map(rtt).collect();
+/// Returns the median of successful exchanges in nanoseconds, with the insertion of their rows; 0 without any.
+pub(super) fn median_ns(client: &[ClientSample], inserted: &[i64]) -> u64 {
+    let samples = ForkSamples { client, inserted, ..ForkSamples::default() };
+    let mut times: Vec<i64> = samples.done().map(|(one, end)| end - one.t_start).collect();
     times.sort_unstable();
-    times.get(times.len() / 2).copied().unwrap_or(0)
+    times.get(times.len() / 2).map_or(0, |median| median.max(&0).cast_unsigned())
 }
 
 /// Returns true if a client reported an exchange that failed for lack of memory.
@@ -243,6 +244,14 @@ mod tests {
         let samples = ForkSamples { client: &client, stops_at_headers, ..ForkSamples::default() };
         samples.sum_up(&mut record).expect("written");
         record
+    }
+
+    #[test]
+    fn the_interval_of_exchanges_covers_the_insertion_of_their_rows() {
+        let client = [sample(0, 1_000, 2_000, 4_000), sample(1, 10_000, 11_000, 13_000)];
+        assert_eq!(median_ns(&client, &[]), 3_000);
+        assert_eq!(median_ns(&client, &[9_000, 18_000]), 8_000);
+        assert_eq!(median_ns(&[], &[]), 0);
     }
 
     #[test]

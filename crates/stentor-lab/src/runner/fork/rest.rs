@@ -9,9 +9,6 @@ use super::{AttemptFailure, ForkAttempt, samples};
 use crate::runner::testbed::Testbed;
 use crate::subject::protocol::{ExchangeSchedule, SubjectRole};
 
-/// Exchanges at the share before the measured ones.
-const AT_SHARE: u32 = 2;
-
 /// Time between two readings of the processor time.
 const WINDOW: Duration = Duration::from_millis(200);
 /// The halves rest when they use at most this share of a processor together.
@@ -38,7 +35,7 @@ impl ForkAttempt<'_> {
         self.one_exchange(client, digests).await?;
         testbed.hold(self.cell)?;
         let mut last = None;
-        for _ in 0..AT_SHARE {
+        for _ in 0..self.cell.amount.at_share() {
             last = Some(self.one_exchange(client, digests).await?);
         }
         Ok(last)
@@ -49,12 +46,12 @@ impl ForkAttempt<'_> {
         let closed = ExchangeSchedule::Closed { think_ns: 0 };
         let (patience, out) = (self.patience(), self.path(SubjectRole::Client, ""));
         let exchange = self.go(&mut client.host, closed, 1, &digests.first, patience, &out).await?;
-        Ok(samples::median_rtt(&exchange).max(0).cast_unsigned())
+        Ok(samples::median_ns(&exchange, &self.inserted()?))
     }
 
     /// Counts the exchanges after the rest and before the measured ones; processes without a warm-up have none.
     pub(super) const fn paced(&self) -> u32 {
-        if self.cell.cpu_percent.is_some() && self.cell.amount.warmup > 0 { 1 + AT_SHARE } else { 0 }
+        if self.cell.cpu_percent.is_some() { self.cell.amount.paced() } else { 0 }
     }
 }
 
