@@ -110,7 +110,8 @@ fn committed_records_are_judged_where_their_papers_stood() {
         cells.filter_map(|cell| cell.levels.get(factor).cloned()).collect()
     };
     let (Some(anacleto), Some(albertengo)) = (kept("anacleto-2012"), kept("albertengo-2020")) else { return };
-    assert_eq!(levels(&anacleto, "heap"), ["16 MB".to_owned()].into());
+    assert_eq!(levels(&anacleto, "heap"), ["16 MB UTF-16".to_owned()].into());
+    assert_eq!(levels(&anacleto, "cpu"), ["10 % interpreted".to_owned()].into());
     assert_eq!(levels(&albertengo, "connection"), ["fresh".to_owned()].into());
     assert_eq!(levels(&albertengo, "tls"), ["off".to_owned()].into());
 }
