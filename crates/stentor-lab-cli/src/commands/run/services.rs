@@ -80,7 +80,7 @@ pub(super) struct RunOptions {
     /// A fork does not count when the load average per processor is above this
     #[arg(long, default_value_t = ValidityLimits::default().load_per_core_max, value_name = "LOAD")]
     gate_load: f64,
-    /// A fork does not count when 1 of 100 wake-ups is later than this
+    /// A fork does not count when 1 of 100 wake-ups is later than this (in proportion for exchanges above 2 seconds)
     #[arg(long, default_value_t = ValidityLimits::default().lateness_p99_max_us / 1000.0, value_name = "MS")]
     gate_lateness_ms: f64,
     /// A fork does not count when the host took more than this share of the memory away within a second; by default 5, and 100 (any)
@@ -239,6 +239,7 @@ impl RunOptions {
             lateness_p99_usual_us: usual.lateness_p99_usual_us * factor,
             link_p99_max_us: usual.link_p99_max_us * factor.max(1.0),
             link_share_max: usual.link_share_max * factor.max(1.0),
+            usual_share: usual.usual_share * factor,
             late_pages_percent_max: self.gate_pages.unwrap_or(usual.late_pages_percent_max),
             attempts_max: self.attempts,
             ..usual

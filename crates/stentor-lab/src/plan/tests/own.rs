@@ -42,6 +42,7 @@ fn a_plan_that_cannot_be_run_is_refused_with_what_to_change() {
         ("samples = 50", "samples = 0", "standard has 1 to 1000 forks"),
         ("subjects = [{", "subjects = []\n#", "add some, or takes_named = true"),
         ("level = \"64 B\",", "level = \"64 B\", warmup = 1000001,", "at most 1000000 exchanges of warmup"),
+        ("level = \"64 B\",", "level = \"64 B\", samples = 0,", "1 to 1000000 samples"),
         ("op = \"echo\"", "op = \"shout\"", "unknown variant"),
         ("interval_ms = 10", "interval = 10", "unknown field"),
     ] {
